@@ -1,0 +1,3 @@
+//! Pillarbox: one binary with one SQLite file.
+
+pub mod kernel;

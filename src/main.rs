@@ -1,0 +1,3 @@
+//! Arguments and environment in, exit code out.
+
+fn main() {}
