@@ -1,3 +1,4 @@
 //! Pillarbox: one binary with one SQLite file.
 
+pub(crate) mod backend;
 pub mod kernel;
