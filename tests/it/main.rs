@@ -1,3 +1,5 @@
 //! Everything the product promises, tested through its edges; one binary, a file per behaviour.
 
+mod config;
+mod config_secrets;
 mod store;

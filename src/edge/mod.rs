@@ -1,0 +1,4 @@
+//! How the world reaches us and how we speak to it; each folder is the one home of its dependency.
+
+pub(crate) mod cli;
+pub(crate) mod log;
