@@ -8,3 +8,4 @@ pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
 pub(crate) mod onboarding;
+pub(crate) mod outbox;
