@@ -98,6 +98,17 @@ impl Clock {
     }
 }
 
+/// `at` as RFC 3339 with milliseconds, UTC: how times look in JSON.
+pub fn rfc3339(at: UnixMs) -> String {
+    let instant = chrono::DateTime::from_timestamp_millis(at).unwrap_or(chrono::DateTime::UNIX_EPOCH);
+    instant.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// The instant an RFC 3339 text names; `None` if it is not one.
+pub fn parse_rfc3339(text: &str) -> Option<UnixMs> {
+    chrono::DateTime::parse_from_rfc3339(text).ok().map(|instant| instant.timestamp_millis())
+}
+
 fn system_now() -> UnixMs {
     // A clock before 1970 reads as 1970: nothing is due then, and nothing breaks.
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

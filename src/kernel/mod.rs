@@ -1,4 +1,7 @@
-//! What everything stands on: time, ids, secrets, retries, events and the store. Knows no subsystem's table.
+//! What everything stands on: time, ids, secrets, events and the store. Knows no subsystem's table.
 
 pub mod clock;
+pub mod events;
+pub mod id;
 pub mod secret;
+pub mod store;

@@ -1,1 +1,3 @@
+//! Everything the product promises, tested through its edges; one binary, a file per behaviour.
 
+mod store;

@@ -1,0 +1,116 @@
+//! The contract's event between a backend and the bot, as both sides and the wire know it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::clock::UnixMs;
+
+/// The six types of the contract. They are stored and sent as these words and are not versioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BotEventType {
+    /// A wallet was connected to the member.
+    WalletConnected,
+    /// The member's registration was confirmed.
+    Registered,
+    /// Somebody registered under the member.
+    NewPartner,
+    /// The member's status NFT was activated.
+    StatusNftActivated,
+    /// Reserved: handled, but nothing emits it by itself yet.
+    Reactivation,
+    /// Reserved: handled, but nothing emits it by itself yet.
+    StructOvertake,
+}
+
+impl BotEventType {
+    /// All of them, in the contract's order.
+    pub const ALL: [Self; 6] = [
+        Self::WalletConnected,
+        Self::Registered,
+        Self::NewPartner,
+        Self::StatusNftActivated,
+        Self::Reactivation,
+        Self::StructOvertake,
+    ];
+
+    /// The contract's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WalletConnected => "wallet_connected",
+            Self::Registered => "registered",
+            Self::NewPartner => "new_partner",
+            Self::StatusNftActivated => "status_nft_activated",
+            Self::Reactivation => "reactivation",
+            Self::StructOvertake => "struct_overtake",
+        }
+    }
+
+    /// The type of that word; `None` for a word the contract does not have.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A Telegram chat of a member: bound, or only known from a connect link that was not confirmed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chat {
+    /// The chat is tied to the member.
+    Bound(i64),
+    /// The chat has opened the member's connect link; the person has still to confirm.
+    Preview(i64),
+}
+
+/// One event as `GET /bot/events/pending` shows it. The type is text: an unknown one must be told, not lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BotEvent {
+    /// The outbox id; order within a subject.
+    pub id: i64,
+    /// One of [`BotEventType`], or a word that a co-writer made up.
+    pub event_type: String,
+    /// The chat, as text in JSON: it does not fit a JavaScript number.
+    #[serde(with = "chat_as_text")]
+    pub telegram_id: Option<i64>,
+    /// The member's id.
+    pub magnet_uid: Option<i64>,
+    /// The type's own fields.
+    pub payload: Option<serde_json::Map<String, serde_json::Value>>,
+    /// When it was emitted; RFC 3339 in JSON.
+    #[serde(with = "instant_as_text")]
+    pub created_at: UnixMs,
+    /// Failed attempts so far.
+    pub attempts: i64,
+}
+
+mod chat_as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature serde's `with` asks for")]
+    pub(super) fn serialize<S: Serializer>(id: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+        match id {
+            Some(id) => to.serialize_some(&id.to_string()),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+        let text: Option<String> = Option::deserialize(from)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
+mod instant_as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::kernel::clock::{UnixMs, parse_rfc3339, rfc3339};
+
+    pub(super) fn serialize<S: Serializer>(at: &UnixMs, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&rfc3339(*at))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<UnixMs, D::Error> {
+        let text = String::deserialize(from)?;
+        parse_rfc3339(&text).ok_or_else(|| D::Error::custom("not an RFC 3339 time"))
+    }
+}

@@ -1,0 +1,45 @@
+//! The process lock: one `serve` per data directory.
+//!
+//! `flock` on a file of its own. The database files themselves are never opened by path: closing such a handle
+//! would drop the POSIX locks SQLite holds in this process. The lock file names its holder, for the one who finds it held.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use super::OpenError;
+
+const FILE_NAME: &str = "pillarbox.lock";
+
+/// Held for as long as it lives; the operating system releases it when the process dies, however it dies.
+#[derive(Debug)]
+pub struct ProcessLock {
+    _file: File,
+}
+
+impl ProcessLock {
+    /// Takes the lock of `dir` for this process, which says of itself that it is `role`, e.g. `serve`.
+    ///
+    /// # Errors
+    /// [`OpenError::Held`] names the process that has it.
+    pub fn acquire(dir: &Path, role: &str) -> Result<Self, OpenError> {
+        let path = dir.join(FILE_NAME);
+        let unusable = |error: std::io::Error| OpenError::Directory { path: path.clone(), error };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // What it says is a courtesy; that it is held is known already.
+                let _ = file.read_to_string(&mut holder);
+                return Err(OpenError::Held { dir: dir.to_path_buf(), holder: holder.trim().to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
+        }
+        // A disk too full for the holder's name is no reason not to serve: acks need no new space there.
+        let _ = file.set_len(0).and_then(|()| file.rewind());
+        let _ = write!(file, "pillarbox {role}, process {}", std::process::id());
+        Ok(Self { _file: file })
+    }
+}

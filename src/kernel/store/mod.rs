@@ -1,0 +1,371 @@
+//! The store: one file, two doors.
+//!
+//! [`Db::write`] and [`Db::settle`] are the write door, for new work and for the finishing of work; [`Db::read`] is the
+//! other. There is no third. Writes that wait at the same moment share one commit ([`writer`]); reads go through a pool
+//! of `query_only` connections. Neither runs on an async worker thread, and no network call can happen inside, since
+//! the closures are not async. Wakes and events belong to the transaction ([`Tx`]).
+//!
+//! A store fault (busy, full, damaged, I/O) voids the whole batch: nobody of it is told success. `settle` then tries
+//! again in memory until it lands; `write` hands the fault to its caller. The database files are never opened by path
+//! in this process: closing such a handle would drop the locks SQLite holds.
+
+mod disk;
+mod error;
+mod guard;
+mod health;
+mod lock;
+mod migrations;
+mod open;
+mod pragmas;
+mod queue;
+mod tx;
+mod wakes;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use r2d2_sqlite::SqliteConnectionManager;
+use tokio::sync::{Notify, Semaphore};
+
+pub use error::StoreError;
+pub use lock::ProcessLock;
+pub use migrations::newest as newest_schema;
+pub use open::{FILE_NAME, OpenError, Role};
+pub use tx::{Recorder, Tx, Wake};
+
+use crate::kernel::clock::Clock;
+use crate::kernel::id;
+use queue::{Class, Outcome, Queue, Write};
+
+/// How durable a commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronous {
+    /// A commit is on the disk when it is acknowledged.
+    Full,
+    /// A crash of the machine (not of the process) may lose the last commits; the file stays whole.
+    Normal,
+}
+
+impl Synchronous {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+/// How the store is run. Sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How durable a commit is.
+    pub synchronous: Synchronous,
+    /// Connections that read.
+    pub readers: u32,
+    /// Writes that may wait before new ones are refused.
+    pub queue: usize,
+    /// How long another process's write lock is waited for.
+    pub busy_timeout: Duration,
+    /// The writer's page cache.
+    pub cache: u64,
+    /// Below this much free space new work is refused.
+    pub min_free: u64,
+    /// The reserve that is given up when the disk is full; 0 keeps none.
+    pub ballast: u64,
+}
+
+/// A handle on the open store; clones share it.
+#[derive(Clone)]
+pub struct Db(Arc<Inner>);
+
+struct Inner {
+    queue: Arc<Queue>,
+    shared: Arc<Shared>,
+    readers: r2d2::Pool<SqliteConnectionManager>,
+    permits: Semaphore,
+    recorders: Vec<Recorder>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    lock: Mutex<Option<ProcessLock>>,
+    copy: Option<PathBuf>,
+    dir: PathBuf,
+}
+
+/// What the doors and the writer thread both need.
+struct Shared {
+    clock: Clock,
+    boot: String,
+    health: health::Health,
+    wakes: wakes::Wakes,
+    disk: disk::Disk,
+}
+
+impl Shared {
+    /// Takes note of a failure of the store, says so once, and gives up the ballast when that is what helps.
+    fn meet(&self, error: &StoreError) {
+        if matches!(error, StoreError::DiskFull | StoreError::Io) && self.disk.drop_ballast() {
+            tracing::error!("the disk is full: the ballast was given up so that work under way can be finished");
+        }
+        if matches!(error, StoreError::DiskFull) {
+            self.health.set_low(true);
+        }
+        if self.health.failed(error) {
+            tracing::error!(%error, "the store cannot write");
+        }
+    }
+
+    fn look_at_disk(&self) {
+        let low = self.disk.is_low();
+        if self.health.set_low(low) {
+            match low {
+                true => tracing::warn!("the disk is nearly full: new work is refused until space is freed"),
+                false => tracing::info!("there is room on the disk again"),
+            }
+        }
+        if !low && let Err(error) = self.disk.lay_ballast() {
+            tracing::debug!(%error, "the ballast could not be laid");
+        }
+    }
+}
+
+/// How often a settle that met a failing store is tried again, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Db {
+    /// Opens the data directory `dir`, making or migrating the database if `role` owns it.
+    ///
+    /// # Errors
+    /// [`OpenError`], whose text says what to do.
+    pub fn open(
+        dir: &Path,
+        role: Role,
+        settings: &Settings,
+        clock: Clock,
+        recorders: Vec<Recorder>,
+    ) -> Result<Self, OpenError> {
+        let opened = open::Opening { dir, role, now: clock.now(), settings }.run()?;
+        let file = dir.join(FILE_NAME);
+        let boot = id::uuid_v7(clock.now());
+        let disk = disk::Disk::new(dir, settings.min_free, settings.ballast);
+        let shared =
+            Arc::new(Shared { clock, boot, health: health::Health::default(), wakes: wakes::Wakes::default(), disk });
+        if role != Role::Guest {
+            shared.look_at_disk();
+        }
+        let queue = Arc::new(Queue::new(settings.queue));
+        let guard = guard::FileGuard::new(&file, &opened.writer)?;
+        let writer = writer::Writer {
+            conn: opened.writer,
+            queue: Arc::clone(&queue),
+            shared: Arc::clone(&shared),
+            recorders: recorders.clone(),
+            guard,
+            looked_at: Instant::now(),
+        };
+        let unstartable = |error| OpenError::Directory { path: dir.to_path_buf(), error };
+        let thread =
+            std::thread::Builder::new().name("writer".into()).spawn(move || writer.run()).map_err(unstartable)?;
+        Ok(Self(Arc::new(Inner {
+            queue,
+            shared,
+            readers: pool(&file, settings.readers),
+            permits: Semaphore::new(usize::try_from(settings.readers).unwrap_or(1)),
+            recorders,
+            writer: Mutex::new(Some(thread)),
+            lock: Mutex::new(opened.lock),
+            copy: opened.copy,
+            dir: dir.to_path_buf(),
+        })))
+    }
+
+    /// Writes new work. The closure runs in `BEGIN IMMEDIATE` on the writer thread and is answered after the commit;
+    /// its `Err` takes back what it wrote, and only that. A panic in it is re-raised here.
+    ///
+    /// # Errors
+    /// The closure's own, or the store's: then nothing was written.
+    pub async fn write<T, E>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        if self.0.shared.health.is_low() {
+            return Err(StoreError::DiskLow.into());
+        }
+        let mut work = Some(work);
+        let once = move |tx: &Tx<'_>| match work.take() {
+            Some(work) => work(tx),
+            None => Err(StoreError::Closed.into()),
+        };
+        match self.submit(Class::Intake, once).await {
+            Ok((_, outcome)) => finish(outcome),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Finishes work under way: as [`Db::write`], but never refused by a full queue or a low disk, and tried again for
+    /// as long as the store fails in a way that may pass. The closure may therefore run more than once.
+    ///
+    /// # Errors
+    /// The closure's own; [`StoreError::Damaged`] or [`StoreError::Closed`] when it will never land.
+    pub async fn settle<T, E, F>(&self, mut work: F) -> Result<T, E>
+    where
+        F: FnMut(&Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let mut pause = Duration::from_millis(10);
+        loop {
+            let (back, outcome) = self.submit(Class::Settle, work).await.map_err(E::from)?;
+            match outcome {
+                Outcome::Store(error) if error.is_transient() => {
+                    work = back;
+                    // Real time: the disk does not follow a moved clock.
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                other => return finish(other),
+            }
+        }
+    }
+
+    /// Reads one consistent snapshot on a connection that cannot write.
+    ///
+    /// # Errors
+    /// The closure's own, or the store's.
+    pub async fn read<T, E>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let _permit = self.0.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        let done = tokio::task::spawn_blocking(move || inner.read_blocking(work)).await;
+        match done {
+            Ok(result) => result,
+            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            Err(_) => Err(StoreError::Closed.into()),
+        }
+    }
+
+    async fn submit<T, E, F>(&self, class: Class, work: F) -> Result<(F, Outcome<T, E>), StoreError>
+    where
+        F: FnMut(&Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (write, answer) = Write::new(work);
+        self.0.queue.push(class, Box::new(write))?;
+        let answer = answer.await.map_err(|_| StoreError::Closed)?;
+        Ok((answer.work, answer.outcome))
+    }
+
+    /// A signal that is set whenever a transaction that named `topic`, or one of another process, has been committed.
+    pub fn subscribe(&self, topic: Wake) -> Arc<Notify> {
+        self.0.shared.wakes.subscribe(topic)
+    }
+
+    /// Whether the store can write right now: a real commit, tried once.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        if self.0.shared.health.is_damaged() {
+            return Err(StoreError::Damaged);
+        }
+        let touch = |tx: &Tx<'_>| tx.execute("UPDATE store_probe SET probed_at = ?1", [tx.now()]).map(|_| ());
+        let (_, outcome) = self.submit(Class::Settle, touch).await?;
+        finish(outcome)
+    }
+
+    /// Whether new work is refused because the disk is nearly full.
+    pub fn is_low_on_disk(&self) -> bool {
+        self.0.shared.health.is_low()
+    }
+
+    /// The copy that was made before migrating, if one was.
+    pub fn migration_copy(&self) -> Option<&Path> {
+        self.0.copy.as_deref()
+    }
+
+    /// The data directory.
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// The id of this process's start, which leases carry.
+    pub fn boot(&self) -> &str {
+        &self.0.shared.boot
+    }
+
+    /// The clock the store reads.
+    pub fn clock(&self) -> &Clock {
+        &self.0.shared.clock
+    }
+
+    /// Refuses further writes, does those that wait, checkpoints and lets go of the directory.
+    pub async fn close(&self) {
+        let inner = Arc::clone(&self.0);
+        inner.queue.close();
+        let joined = tokio::task::spawn_blocking(move || {
+            let thread = inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let ended = thread.is_none_or(|thread| thread.join().is_ok());
+            drop(inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+            ended
+        });
+        if !joined.await.unwrap_or(false) {
+            tracing::error!("the writer thread ended with a panic");
+        }
+    }
+}
+
+impl Inner {
+    fn read_blocking<T, E>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<StoreError>,
+    {
+        let conn = self.readers.get().map_err(|_| StoreError::Busy)?;
+        let begin = |sql: &str| conn.prepare_cached(sql).and_then(|mut s| s.execute([])).map_err(StoreError::from);
+        let snapshot = ReadOnly { conn: &conn };
+        begin("BEGIN")?;
+        let tx = Tx::new(snapshot.conn, self.shared.clock.now(), &self.shared.boot, &self.recorders);
+        let result = work(&tx);
+        if let Some(fault @ StoreError::Damaged) = tx.take_fault() {
+            self.shared.meet(&fault);
+        }
+        result
+    }
+}
+
+/// Ends a read transaction however its closure ended, so that no snapshot pins the WAL.
+struct ReadOnly<'c> {
+    conn: &'c rusqlite::Connection,
+}
+
+impl Drop for ReadOnly<'_> {
+    fn drop(&mut self) {
+        if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
+            tracing::error!("a read transaction could not be ended");
+        }
+    }
+}
+
+fn pool(file: &Path, readers: u32) -> r2d2::Pool<SqliteConnectionManager> {
+    let manager =
+        SqliteConnectionManager::file(file).with_flags(pragmas::reader_flags()).with_init(pragmas::prepare_reader);
+    r2d2::Pool::builder()
+        .max_size(readers)
+        .min_idle(Some(0))
+        .max_lifetime(None)
+        .test_on_check_out(false)
+        .connection_timeout(Duration::from_secs(2))
+        .build_unchecked(manager)
+}
+
+fn finish<T, E: From<StoreError>>(outcome: Outcome<T, E>) -> Result<T, E> {
+    match outcome {
+        Outcome::Ran(result) => result,
+        Outcome::Panicked(panic) => std::panic::resume_unwind(panic),
+        Outcome::Store(error) => Err(error.into()),
+    }
+}
