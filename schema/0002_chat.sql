@@ -68,23 +68,21 @@ BEGIN
   WHERE excluded.head_id < telegram_chat_lanes.head_id;
 END;
 
+-- One trigger for both lanes of a message that moves: the order in which two would run is not defined, and a head
+-- may not stand in two lanes even for a moment.
 CREATE TRIGGER telegram_messages_changed AFTER UPDATE OF status, due_at, chat_id, lane ON telegram_messages
 WHEN OLD.status IN ('pending', 'sending') OR NEW.status IN ('pending', 'sending')
 BEGIN
   DELETE FROM telegram_chat_lanes WHERE chat_id = OLD.chat_id AND lane = OLD.lane;
-  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
-  SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
-  WHERE chat_id = OLD.chat_id AND lane = OLD.lane AND status IN ('pending', 'sending')
-  ORDER BY id LIMIT 1;
-END;
-
-CREATE TRIGGER telegram_messages_moved AFTER UPDATE OF chat_id, lane ON telegram_messages
-WHEN OLD.chat_id <> NEW.chat_id OR OLD.lane <> NEW.lane
-BEGIN
   DELETE FROM telegram_chat_lanes WHERE chat_id = NEW.chat_id AND lane = NEW.lane;
   INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
   SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
   WHERE chat_id = NEW.chat_id AND lane = NEW.lane AND status IN ('pending', 'sending')
+  ORDER BY id LIMIT 1;
+  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
+  SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
+  WHERE chat_id = OLD.chat_id AND lane = OLD.lane AND status IN ('pending', 'sending')
+    AND (OLD.chat_id <> NEW.chat_id OR OLD.lane <> NEW.lane)
   ORDER BY id LIMIT 1;
 END;
 

@@ -71,7 +71,10 @@ mod tests {
             ("plain", "plain"),
             ("<b>bold</b> text", "bold text"),
             (r#"<a href="https://x.example/?a=1&amp;b=2">link</a>"#, "link"),
-            ("1 &lt; 2 &amp;&amp; 3 &gt; 2 &quot;ok&quot; &#39;x&#39; &#x1F44D;", "1 < 2 && 3 > 2 \"ok\" 'x' \u{1f44d}"),
+            (
+                "1 &lt; 2 &amp;&amp; 3 &gt; 2 &quot;ok&quot; &#39;x&#39; &#x1F44D;",
+                "1 < 2 && 3 > 2 \"ok\" 'x' \u{1f44d}",
+            ),
             ("a < b and <i>unclosed", "a < b and unclosed"),
             ("a <b c <d>e", "a <b c e"),
             ("Tom & Jerry; &unknown; &", "Tom & Jerry; &unknown; &"),

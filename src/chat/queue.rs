@@ -115,9 +115,7 @@ pub(super) fn settle(tx: &Tx<'_>, addressee: &dyn Addressee, ended: &Ended) -> R
     let claim = &ended.claim;
     let fence = Fence { id: claim.id, attempts: claim.attempt.attempts };
     let verdict = decide(&claim.attempt, &ended.outcome, ended.give_up_after, tx.now());
-    for pause in &ended.pauses {
-        sql::keep_pause(tx, *pause)?;
-    }
+    keep_pauses(tx, &ended.pauses)?;
     let changed = match verdict {
         Verdict::Sent { message_id } => sql::mark_sent(tx, fence, message_id)?,
         Verdict::Again { due_at, code, doubt, .. } => sql::mark_again(tx, fence, due_at, code, count(doubt))?,
@@ -139,18 +137,18 @@ pub(super) fn recover(
     tx: &Tx<'_>,
     addressee: &dyn Addressee,
     in_hand: &HashSet<(i64, i64)>,
-) -> Result<Vec<(Kind, Verdict)>, Error> {
+) -> Result<Vec<(i64, Kind, Verdict)>, Error> {
     let mut verdicts = Vec::new();
     for waiting in sql::void_sends(tx)? {
         let attempts = waiting.attempts;
         if in_hand.contains(&(waiting.id, attempts)) {
             continue;
         }
-        let kind = waiting.kind;
+        let (id, kind) = (waiting.id, waiting.kind);
         let claim = Claim::new(waiting, attempts, Keyboard::default());
         let outcome = Outcome::Unknown { code: FailureCode::Crashed };
         let ended = Ended { claim, outcome, pauses: Vec::new(), give_up_after: Duration::ZERO };
-        verdicts.extend(settle(tx, addressee, &ended)?.map(|verdict| (kind, verdict)));
+        verdicts.extend(settle(tx, addressee, &ended)?.map(|verdict| (id, kind, verdict)));
     }
     Ok(verdicts)
 }
@@ -183,6 +181,16 @@ fn follow_up(tx: &Tx<'_>, addressee: &dyn Addressee, claim: &Claim, verdict: &Ve
             fall_back(tx, addressee, claim.id)?;
         }
         Verdict::Sent { .. } | Verdict::Again { change: Change::None, .. } | Verdict::Unknown { .. } => {}
+    }
+    Ok(())
+}
+
+fn keep_pauses(tx: &Tx<'_>, pauses: &[Pause]) -> Result<(), Error> {
+    if !pauses.is_empty() {
+        sql::drop_ended_pauses(tx)?;
+    }
+    for pause in pauses {
+        sql::keep_pause(tx, *pause)?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use rusqlite::{Row, named_params};
 use super::Error;
 use super::kind::{Kind, Lane};
 use super::limiter::Pause;
+use super::listing::{Filter, Listed, Status};
 use super::message::{Format, NewMessage};
 use super::outcome::FailureCode;
 use crate::kernel::clock::UnixMs;
@@ -140,10 +141,11 @@ pub(super) const DUE_HEADS: &str = "
     LIMIT :limit";
 
 /// The heads of a lane that are due, the longest waiting first, behind `after`.
-pub(super) fn due_heads(tx: &Tx<'_>, lane: Lane, after: Option<Head>, limit: i64) -> Result<Vec<Head>, StoreError> {
+pub(super) fn due_heads(tx: &Tx<'_>, lane: Lane, after: Option<Head>, limit: usize) -> Result<Vec<Head>, StoreError> {
     let (after_due, after_id) = after.map_or((i64::MIN, i64::MIN), |head| (head.due_at, head.id));
     let params = named_params! {
-        ":lane": lane, ":now": tx.now(), ":after_due": after_due, ":after_id": after_id, ":limit": limit,
+        ":lane": lane, ":now": tx.now(), ":after_due": after_due, ":after_id": after_id,
+        ":limit": i64::try_from(limit).unwrap_or(i64::MAX),
     };
     tx.query_all(DUE_HEADS, params, |row| {
         Ok(Head { id: row.get("head_id")?, chat_id: row.get("chat_id")?, due_at: row.get("due_at")? })
@@ -253,13 +255,15 @@ pub(super) fn set_plain_text(tx: &Tx<'_>, id: i64, text: &str) -> Result<usize, 
     tx.execute(sql, named_params! { ":id": id, ":text": text })
 }
 
+/// The statement behind [`move_chat`]; a test looks at its plan. The IN repeats the index's own condition, without
+/// which SQLite cannot use it; without INDEXED BY it would walk over everything that waits.
+pub(super) const MOVE_CHAT: &str = "
+    UPDATE telegram_messages INDEXED BY telegram_messages_open SET chat_id = :to
+    WHERE chat_id = :from AND status IN ('pending', 'sending') AND status = 'pending'";
+
 /// Whatever waits for a chat goes to the chat it became.
 pub(super) fn move_chat(tx: &Tx<'_>, from: i64, to: i64) -> Result<usize, StoreError> {
-    // The IN repeats the index's own condition, without which SQLite does not use it.
-    let sql = "
-        UPDATE telegram_messages SET chat_id = :to
-        WHERE chat_id = :from AND status IN ('pending', 'sending') AND status = 'pending'";
-    tx.execute(sql, named_params! { ":from": from, ":to": to })
+    tx.execute(MOVE_CHAT, named_params! { ":from": from, ":to": to })
 }
 
 /// The message's fallback, if it has one that has not run; from now on it has.
@@ -301,4 +305,79 @@ pub(super) fn keep_pause(tx: &Tx<'_>, pause: Pause) -> Result<usize, StoreError>
 pub(super) fn drop_ended_pauses(tx: &Tx<'_>) -> Result<usize, StoreError> {
     let sql = "DELETE FROM telegram_pauses WHERE paused_until <= :now";
     tx.execute(sql, named_params! { ":now": tx.now() })
+}
+
+impl Listed {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get("id")?,
+            chat_id: row.get("chat_id")?,
+            kind: row.get("kind")?,
+            status: row.get("status")?,
+            attempts: row.get("attempts")?,
+            unknown_count: row.get("unknown_count")?,
+            retried_by_hand: row.get("retried_by_hand")?,
+            due_at: row.get("due_at")?,
+            error_code: row.get("error_code")?,
+            dedup_key: row.get("dedup_key")?,
+            created_at: row.get("created_at")?,
+            finished_at: row.get("finished_at")?,
+        })
+    }
+}
+
+/// A page of messages of one status.
+pub(super) fn list_with_status(tx: &Tx<'_>, status: Status, page: &Filter) -> Result<Vec<Listed>, StoreError> {
+    let sql = "
+        SELECT id, chat_id, kind, status, attempts, unknown_count, retried_by_hand, due_at, error_code, dedup_key,
+               created_at, finished_at
+        FROM telegram_messages
+        WHERE status = :status AND id > :after
+          AND (:chat_id IS NULL OR chat_id = :chat_id) AND (:kind IS NULL OR kind = :kind)
+        ORDER BY id
+        LIMIT :limit";
+    let params = named_params! {
+        ":status": status.as_str(), ":after": page.after, ":chat_id": page.chat_id, ":kind": page.kind,
+        ":limit": page.limit,
+    };
+    tx.query_all(sql, params, Listed::from_row)
+}
+
+/// A page of messages of every status.
+pub(super) fn list_all(tx: &Tx<'_>, page: &Filter) -> Result<Vec<Listed>, StoreError> {
+    let sql = "
+        SELECT id, chat_id, kind, status, attempts, unknown_count, retried_by_hand, due_at, error_code, dedup_key,
+               created_at, finished_at
+        FROM telegram_messages
+        WHERE id > :after
+          AND (:chat_id IS NULL OR chat_id = :chat_id) AND (:kind IS NULL OR kind = :kind)
+        ORDER BY id
+        LIMIT :limit";
+    let params = named_params! {
+        ":after": page.after, ":chat_id": page.chat_id, ":kind": page.kind, ":limit": page.limit,
+    };
+    tx.query_all(sql, params, Listed::from_row)
+}
+
+/// A closed message that did not certainly arrive waits again.
+pub(super) fn reopen(tx: &Tx<'_>, id: i64) -> Result<usize, StoreError> {
+    let sql = "
+        UPDATE telegram_messages
+        SET status = 'pending', due_at = :now, waiting_since = :now, error_code = NULL, finished_at = NULL,
+            retried_by_hand = retried_by_hand + 1
+        WHERE id = :id AND status IN ('undeliverable', 'unknown', 'cancelled', 'skipped')";
+    tx.execute(sql, named_params! { ":id": id, ":now": tx.now() })
+}
+
+/// Whether there is such a message.
+pub(super) fn is_known(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM telegram_messages WHERE id = :id";
+    Ok(tx.query_opt(sql, named_params! { ":id": id }, |_| Ok(()))?.is_some())
+}
+
+/// How many messages have this status, counted no further than `cap`.
+pub(super) fn count_up_to(tx: &Tx<'_>, status: Status, cap: i64) -> Result<i64, StoreError> {
+    let sql = "
+        SELECT COUNT(*) AS n FROM (SELECT 1 FROM telegram_messages WHERE status = :status LIMIT :cap)";
+    tx.query_one(sql, named_params! { ":status": status.as_str(), ":cap": cap }, |row| row.get("n"))
 }

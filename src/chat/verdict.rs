@@ -74,7 +74,8 @@ impl Verdict {
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::Sent { .. } => "sent",
-            Self::Again { .. } => "again",
+            Self::Again { doubt: Doubt::None, .. } => "again",
+            Self::Again { doubt: Doubt::MayHaveArrived, .. } => "doubtful",
             Self::Undeliverable { .. } => "undeliverable",
             Self::Unknown { .. } => "unknown",
         }

@@ -97,7 +97,10 @@ fn a_pause_is_never_shortened_and_survives_a_restart() {
 #[derive(Clone, Debug)]
 enum Step {
     Advance(u64),
-    Take { chat: i64, lane: Lane },
+    Take {
+        chat: i64,
+        lane: Lane,
+    },
     /// Starts the oldest slot that has not started.
     Start,
     /// Gives back the oldest slot.
@@ -116,7 +119,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn most_in_any_window(starts: &[i64], length_ms: i64) -> usize {
-    starts.iter().map(|from| starts.iter().filter(|at| (*from..from + length_ms).contains(at)).count()).max().unwrap_or(0)
+    starts
+        .iter()
+        .map(|from| starts.iter().filter(|at| (*from..from + length_ms).contains(at)).count())
+        .max()
+        .unwrap_or(0)
 }
 
 proptest! {
