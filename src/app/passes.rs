@@ -50,6 +50,13 @@ impl App {
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 
+    /// Waits for messages that are being sent, no longer than a send may take.
+    pub(crate) async fn drain(&self) {
+        if let Some(sender) = &self.sender {
+            sender.drain().await;
+        }
+    }
+
     /// Sends what may be sent now.
     ///
     /// # Errors

@@ -31,3 +31,14 @@ pub(super) fn insert_notification(tx: &Tx<'_>, notification: &WebNotification) -
     )?;
     Ok(())
 }
+
+/// The last hundred notifications, oldest first: id, member, title.
+pub(super) fn last_notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>, StoreError> {
+    tx.query_all(
+        "SELECT id, magnet_uid, title FROM (
+           SELECT id, magnet_uid, title FROM web_notifications ORDER BY id DESC LIMIT 100)
+         ORDER BY id",
+        [],
+        |row| Ok((row.get("id")?, row.get("magnet_uid")?, row.get("title")?)),
+    )
+}

@@ -1,7 +1,10 @@
 //! The command line: what its verbs share, so that every verb ends and prints in the same way.
 
 pub(crate) mod config;
+pub(crate) mod dev;
+pub(crate) mod fake;
 pub(crate) mod init;
+pub(crate) mod serve;
 
 use std::process::ExitCode;
 
