@@ -93,6 +93,7 @@ fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
         return Ok((sources, config));
     }
     let sources = sources.with_flag("dev", "store.data_dir", DATA_DIR);
-    let log = config.log;
-    Ok((sources.clone(), Config { log, ..Config::load(sources)? }))
+    let mut elsewhere = Config::load(sources.clone())?;
+    elsewhere.log = config.log;
+    Ok((sources, elsewhere))
 }
