@@ -145,6 +145,7 @@ struct World {
     clock: Clock,
     stage: Arc<Stage>,
     people: Arc<People>,
+    limiter: Arc<Limiter>,
     sender: Sender,
     stop: CancellationToken,
 }
@@ -187,15 +188,16 @@ impl World {
             ballast: 0,
         };
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
+        let limiter = Limiter::new(limits(), clock.clone());
         let parts = SenderParts {
             db: db.clone(),
             messenger: Arc::<Stage>::clone(&stage),
             addressee: Arc::<People>::clone(&people),
-            limiter: Limiter::new(limits(), clock.clone()),
+            limiter: Arc::clone(&limiter),
             settings: SenderSettings { give_up_after: Duration::from_secs(3_600), timeout: Duration::from_secs(15) },
         };
         let sender = Sender::open(parts).await.unwrap();
-        Self { dir, db, clock, stage, people, sender, stop: CancellationToken::new() }
+        Self { dir, db, clock, stage, people, limiter, sender, stop: CancellationToken::new() }
     }
 
     async fn queue(&self, message: NewMessage) -> i64 {

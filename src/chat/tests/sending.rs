@@ -1,7 +1,7 @@
 //! Many sends at once: hanging and panicking ones, the end of the process, and answers that come too late.
 
 use super::super::queue::{self, Claimed, Ended};
-use super::super::{FailureCode, queue::Claim};
+use super::super::{FailureCode, Lane, queue::Claim};
 use super::*;
 
 #[tokio::test]
@@ -52,6 +52,22 @@ async fn a_broadcast_that_hangs_leaves_room_for_answers() {
         tokio::task::yield_now().await;
     }
     assert_eq!(pass.await.unwrap().sent, 21);
+}
+
+#[tokio::test]
+async fn a_slot_that_somebody_else_holds_is_waited_for() {
+    let world = Arc::new(World::new().await);
+    let held = world.limiter.take(1, Lane::Transactional).expect("nothing was sent yet");
+    world.queue(message(1, Kind::Alert, "waits")).await;
+    let pass = tokio::spawn({
+        let world = Arc::clone(&world);
+        async move { world.pass().await }
+    });
+    world.queue(message(2, Kind::Alert, "free")).await;
+    world.stage.called_times(1).await;
+    assert_eq!(world.stage.texts(), ["free"]);
+    drop(held);
+    assert_eq!(pass.await.unwrap().sent, 2);
 }
 
 #[tokio::test]

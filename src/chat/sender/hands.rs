@@ -1,7 +1,4 @@
-//! The sender: one pass sends what may go now, many chats at a time and each chat one by one.
-//!
-//! A send runs as a task of its own, so that a call that hangs holds up neither the pass nor another chat. The pass
-//! only asks for slots, claims and starts; each task records its own outcome.
+//! What a pass and its sends share: looking for what may go, claiming it, sending it, and recording how it ended.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -14,19 +11,16 @@ use metrics::{counter, gauge};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::kind::{Kind, Lane};
-use super::limiter::{Limiter, NoSlot, Pause, Slot, millis};
-use super::outcome::{Class, FailureCode, Messenger, Outcome};
-use super::queue::{self, Claim, Claimed, Ended};
-use super::sql::Head;
-use super::verdict::{UNAUTHORIZED_WAIT, Verdict};
-use super::{Addressee, Error, QUEUED, listing, sql};
+use super::{Report, SenderParts};
+use crate::chat::kind::{Kind, Lane};
+use crate::chat::limiter::{NoSlot, Pause, Slot, millis};
+use crate::chat::outcome::{Class, FailureCode, Outcome};
+use crate::chat::queue::{self, Claim, Claimed, Ended};
+use crate::chat::sql::{self, Head};
+use crate::chat::verdict::{UNAUTHORIZED_WAIT, Verdict};
+use crate::chat::{Error, listing};
 use crate::kernel::clock::{Clock, UnixMs};
-use crate::kernel::store::{Db, Tx};
-
-/// How long a pass waits for its calls before it reports and leaves the slow ones to themselves. Real time, as the
-/// calls are; longer than a healthy call, shorter than one that times out.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::kernel::store::Tx;
 
 /// Added to the longest time a call may take: what the two commits around it may cost on a slow disk.
 const LEASE_SLACK: Duration = Duration::from_secs(30);
@@ -35,183 +29,71 @@ const LEASE_SLACK: Duration = Duration::from_secs(30);
 /// that one page nearly always finds what may go.
 const PAGE: usize = 64;
 
-/// How the sender behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SenderSettings {
-    /// A message that was certainly refused is given up at this age.
-    pub(crate) give_up_after: Duration,
-    /// The longest that one call may take; the messenger's own time-out.
-    pub(crate) timeout: Duration,
-}
-
-/// What a sender is made of.
-pub(crate) struct SenderParts {
-    /// The store.
-    pub(crate) db: Db,
-    /// Who delivers.
-    pub(crate) messenger: Arc<dyn Messenger>,
-    /// What is known of people.
-    pub(crate) addressee: Arc<dyn Addressee>,
-    /// The budget.
-    pub(crate) limiter: Arc<Limiter>,
-    /// How it behaves.
-    pub(crate) settings: SenderSettings,
-}
-
-/// What a pass did; also counts sends that an earlier pass started and that ended since.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// Arrived.
-    pub(crate) sent: u64,
-    /// To be tried again.
-    pub(crate) again: u64,
-    /// Certainly not arrived, given up.
-    pub(crate) undeliverable: u64,
-    /// Perhaps arrived, given up.
-    pub(crate) unknown: u64,
-    /// Closed without an attempt.
-    pub(crate) skipped: u64,
-    /// When the next message may go, as far as is known; the wake [`QUEUED`] may come before.
-    pub(crate) next: Option<UnixMs>,
-}
-
-/// The one sender of a process.
-pub(crate) struct Sender {
-    hands: Arc<Hands>,
-    queued: Arc<Notify>,
-    passing: tokio::sync::Mutex<()>,
-}
-
 /// What the tasks share.
-struct Hands {
-    parts: SenderParts,
+pub(super) struct Hands {
+    pub(super) parts: SenderParts,
     /// Messages (id and attempt) that a task of this process has.
     in_hand: Mutex<HashSet<(i64, i64)>>,
-    put_down: Notify,
+    pub(super) put_down: Notify,
     tally: Mutex<Report>,
     authorized: AtomicBool,
 }
 
 /// What one look at the queue led to.
 #[derive(Debug, Default)]
-struct Filled {
-    moved: bool,
-    next: Option<UnixMs>,
+pub(super) struct Filled {
+    /// Something was claimed or closed: a look after it may find more.
+    pub(super) moved: bool,
+    pub(super) view: View,
 }
 
-impl Report {
-    /// Whether nothing happened.
-    pub(crate) fn is_empty(&self) -> bool {
-        Self { next: None, ..self.clone() } == Self::default()
-    }
+/// What stands in the way of what did not go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct View {
+    /// The next instant at which something may go.
+    pub(super) next: Option<UnixMs>,
+    /// Something may go once a slot is given back, be it by another user of the limiter.
+    pub(super) held: bool,
+}
 
-    fn count(&mut self, verdict: &Verdict) {
-        match verdict {
-            Verdict::Sent { .. } => self.sent += 1,
-            Verdict::Again { .. } => self.again += 1,
-            Verdict::Undeliverable { .. } => self.undeliverable += 1,
-            Verdict::Unknown { .. } => self.unknown += 1,
-        }
+impl View {
+    fn wait_for(&mut self, at: Option<UnixMs>) {
+        self.next = earlier(self.next, at);
+        self.held |= at.is_none();
     }
 }
 
-impl Sender {
-    /// A sender that knows the stored pauses, and has treated what was in flight when the process last ended as
-    /// attempts of unknown outcome.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn open(parts: SenderParts) -> Result<Self, Error> {
-        let pauses = parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(sql::pauses(tx)?)).await?;
-        parts.limiter.restore(pauses);
-        let queued = parts.db.subscribe(QUEUED);
-        let hands = Arc::new(Hands {
+impl Hands {
+    pub(super) fn new(parts: SenderParts) -> Self {
+        Self {
             parts,
             in_hand: Mutex::default(),
             put_down: Notify::new(),
             tally: Mutex::default(),
             authorized: AtomicBool::new(true),
-        });
-        hands.recover().await?;
-        Ok(Self { hands, queued, passing: tokio::sync::Mutex::new(()) })
-    }
-
-    /// Sends what may go now and what becomes free meanwhile, until nothing of that is left, `stop` is cancelled, or a
-    /// few seconds have passed; calls that still hang then go on by themselves. A pass must be awaited to its end: one
-    /// that is dropped may leave a claim without a sender, which a later pass closes as an unknown outcome.
-    ///
-    /// # Errors
-    /// The store's. What was started before it ends by itself.
-    pub(crate) async fn run_once(&self, stop: &CancellationToken) -> Result<Report, Error> {
-        let _single = self.passing.lock().await;
-        self.hands.recover().await?;
-        let patience = tokio::time::sleep(PATIENCE);
-        tokio::pin!(patience);
-        let mut next = None;
-        while !stop.is_cancelled() {
-            let (released, put_down) = (self.hands.parts.limiter.released(), self.hands.put_down.notified());
-            tokio::pin!(released, put_down);
-            // Listen before looking, so that a slot given back in between is not missed.
-            released.as_mut().enable();
-            put_down.as_mut().enable();
-            let idle = self.hands.in_hand().is_empty();
-            let filled = self.hands.fill(stop).await?;
-            next = filled.next;
-            if filled.moved {
-                continue;
-            }
-            if idle {
-                break;
-            }
-            tokio::select! {
-                () = released => {}
-                () = put_down => {}
-                () = self.queued.notified() => {}
-                () = reached(self.hands.clock(), next) => {}
-                () = stop.cancelled() => {}
-                () = &mut patience => break,
-            }
         }
-        Ok(Report { next, ..std::mem::take(&mut *self.hands.tally()) })
     }
 
-    /// Waits until no call is under way, but no longer than one may take. For the shutdown, after the last pass: what
-    /// is still under way then is found at the next start, with an unknown outcome.
-    pub(crate) async fn drain(&self) {
-        let patience = tokio::time::sleep(self.hands.parts.settings.timeout + Duration::from_secs(1));
-        tokio::pin!(patience);
-        loop {
-            let put_down = self.hands.put_down.notified();
-            tokio::pin!(put_down);
-            put_down.as_mut().enable();
-            if self.hands.in_hand().is_empty() {
-                return;
-            }
-            tokio::select! {
-                () = put_down => {}
-                () = &mut patience => break,
-            }
-        }
-        let left = self.hands.in_hand().len();
-        tracing::warn!(messages = left, "messages were still being sent at the end; their outcome is unknown");
+    /// The pauses that were stored hold again.
+    pub(super) async fn restore_pauses(&self) -> Result<(), Error> {
+        let pauses = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(sql::pauses(tx)?)).await?;
+        self.parts.limiter.restore(pauses);
+        Ok(())
     }
 
-    /// Whether Telegram accepts the token, as far as is known.
-    pub(crate) fn is_authorized(&self) -> bool {
-        self.hands.authorized.load(Ordering::Relaxed)
+    pub(super) fn is_authorized(&self) -> bool {
+        self.authorized.load(Ordering::Relaxed)
     }
-}
 
-impl Hands {
-    fn clock(&self) -> &Clock {
+    pub(super) fn clock(&self) -> &Clock {
         self.parts.db.clock()
     }
 
     /// Asks for slots, claims what got one, and starts the sends.
-    async fn fill(self: &Arc<Self>, stop: &CancellationToken) -> Result<Filled, Error> {
-        let (slots, next) = self.find_slots().await?;
+    pub(super) async fn fill(self: &Arc<Self>, stop: &CancellationToken) -> Result<Filled, Error> {
+        let (slots, view) = self.find_slots().await?;
         if slots.is_empty() || stop.is_cancelled() {
-            return Ok(Filled { moved: false, next });
+            return Ok(Filled { moved: false, view });
         }
         let ids: Vec<i64> = slots.iter().map(|(head, _)| head.id).collect();
         let addressee = Arc::clone(&self.parts.addressee);
@@ -234,13 +116,13 @@ impl Hands {
             }
             moved = true;
         }
-        Ok(Filled { moved, next })
+        Ok(Filled { moved, view })
     }
 
-    /// The messages that may go now, each with its slot, and the next instant at which another one may.
-    async fn find_slots(&self) -> Result<(Vec<(Head, Slot)>, Option<UnixMs>), Error> {
+    /// The messages that may go now, each with its slot.
+    async fn find_slots(&self) -> Result<(Vec<(Head, Slot)>, View), Error> {
         let mut slots = Vec::new();
-        let mut next = self.look_ahead().await?;
+        let mut view = View { next: self.look_ahead().await?, held: false };
         for lane in Lane::ALL {
             let mut after = None;
             loop {
@@ -251,10 +133,13 @@ impl Hands {
                 for head in heads {
                     match self.parts.limiter.take(head.chat_id, lane) {
                         Ok(slot) => slots.push((head, slot)),
-                        Err(NoSlot::Chat(at)) => next = earlier(next, at),
-                        Err(NoSlot::Lane(at)) => return Ok((slots, earlier(next, at))),
+                        Err(NoSlot::Chat(at)) => view.wait_for(at),
+                        Err(NoSlot::Lane(at)) => {
+                            view.wait_for(at);
+                            return Ok((slots, view));
+                        }
                         // Whatever else becomes due before, it does not go before this.
-                        Err(NoSlot::All(at)) => return Ok((slots, at)),
+                        Err(NoSlot::All(at)) => return Ok((slots, View { next: at, held: at.is_none() })),
                     }
                 }
                 if is_last {
@@ -262,7 +147,7 @@ impl Hands {
                 }
             }
         }
-        Ok((slots, next))
+        Ok((slots, view))
     }
 
     /// When the next message becomes due that is not due yet. Shows the lanes' ages on the way.
@@ -328,7 +213,7 @@ impl Hands {
         pauses
     }
 
-    async fn recover(&self) -> Result<(), Error> {
+    pub(super) async fn recover(&self) -> Result<(), Error> {
         let in_hand = self.in_hand().clone();
         let addressee = Arc::clone(&self.parts.addressee);
         let found = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(!sql::void_sends(tx)?.is_empty())).await?;
@@ -359,11 +244,11 @@ impl Hands {
         self.tally().skipped += 1;
     }
 
-    fn in_hand(&self) -> MutexGuard<'_, HashSet<(i64, i64)>> {
+    pub(super) fn in_hand(&self) -> MutexGuard<'_, HashSet<(i64, i64)>> {
         self.in_hand.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn tally(&self) -> MutexGuard<'_, Report> {
+    pub(super) fn tally(&self) -> MutexGuard<'_, Report> {
         self.tally.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -381,13 +266,7 @@ impl Drop for InHand {
     }
 }
 
-fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
+pub(super) fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
     [one, other].into_iter().flatten().min()
 }
 
-async fn reached(clock: &Clock, at: Option<UnixMs>) {
-    match at {
-        Some(at) => clock.sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
