@@ -98,8 +98,9 @@ async fn a_panicking_handler_is_a_failed_event_and_stops_only_its_subject() {
     let consumer = Consumer { react, ..Consumer::new(db.clone(), backend, content) };
     let report = consumer.run_once().await.unwrap();
     assert_eq!((report.processed, report.failed), (2, 2));
-    let effects = db.read(|tx| tx.query_all("SELECT telegram_id FROM bot_users ORDER BY 1", [], |row| row.get(0)));
-    assert_eq!(effects.await.unwrap(), [5_i64, 6], "a failed event's effects are taken back");
+    let effects =
+        db.read(|tx| tx.query_all("SELECT telegram_id FROM bot_users ORDER BY 1", [], |row| row.get::<_, i64>(0)));
+    assert_eq!(effects.await.unwrap(), [5, 6], "a failed event's effects are taken back");
     let marks = db.read(|tx| {
         tx.query_all("SELECT outbox_event_id FROM bot_processed_events ORDER BY 1", [], |row| row.get::<_, i64>(0))
     });
