@@ -1,6 +1,7 @@
 //! What a pass and its sends share: looking for what may go, claiming it, sending it, and recording how it ended.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Report, SenderParts};
 use crate::chat::kind::{Kind, Lane};
-use crate::chat::limiter::{NoSlot, Pause, Slot, millis};
+use crate::chat::limiter::{Limiter, NoSlot, Pause, Slot, millis};
 use crate::chat::outcome::{Class, FailureCode, Outcome};
 use crate::chat::queue::{self, Claim, Claimed, Ended};
 use crate::chat::sql::{self, Head};
@@ -56,6 +57,32 @@ pub(super) struct View {
     pub(super) held: bool,
 }
 
+/// What may go, and what stands in the way of the rest.
+struct Found {
+    slots: Vec<(Head, Slot)>,
+    view: View,
+}
+
+impl Found {
+    /// Takes a slot for the head. `Break` if no other head of this lane could get one now.
+    fn ask_for(&mut self, limiter: &Arc<Limiter>, head: Head, lane: Lane) -> ControlFlow<()> {
+        match limiter.take(head.chat_id, lane) {
+            Ok(slot) => self.slots.push((head, slot)),
+            Err(NoSlot::Chat(at)) => self.view.wait_for(at),
+            Err(NoSlot::Lane(at)) => {
+                self.view.wait_for(at);
+                return ControlFlow::Break(());
+            }
+            Err(NoSlot::All(at)) => {
+                // Whatever else becomes due before, it does not go before this.
+                self.view = View { next: at, held: at.is_none() };
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl View {
     fn wait_for(&mut self, at: Option<UnixMs>) {
         self.next = earlier(self.next, at);
@@ -91,7 +118,7 @@ impl Hands {
 
     /// Asks for slots, claims what got one, and starts the sends.
     pub(super) async fn fill(self: &Arc<Self>, stop: &CancellationToken) -> Result<Filled, Error> {
-        let (slots, view) = self.find_slots().await?;
+        let Found { slots, view } = self.find_slots().await?;
         if slots.is_empty() || stop.is_cancelled() {
             return Ok(Filled { moved: false, view });
         }
@@ -120,34 +147,31 @@ impl Hands {
     }
 
     /// The messages that may go now, each with its slot.
-    async fn find_slots(&self) -> Result<(Vec<(Head, Slot)>, View), Error> {
-        let mut slots = Vec::new();
-        let mut view = View { next: self.look_ahead().await?, held: false };
+    async fn find_slots(&self) -> Result<Found, Error> {
+        let mut found = Found { slots: Vec::new(), view: View { next: self.look_ahead().await?, held: false } };
         for lane in Lane::ALL {
-            let mut after = None;
-            loop {
-                let page = move |tx: &Tx<'_>| Ok::<_, Error>(sql::due_heads(tx, lane, after, PAGE)?);
-                let heads = self.parts.db.read(page).await?;
-                let is_last = heads.len() < PAGE;
-                after = heads.last().copied();
-                for head in heads {
-                    match self.parts.limiter.take(head.chat_id, lane) {
-                        Ok(slot) => slots.push((head, slot)),
-                        Err(NoSlot::Chat(at)) => view.wait_for(at),
-                        Err(NoSlot::Lane(at)) => {
-                            view.wait_for(at);
-                            return Ok((slots, view));
-                        }
-                        // Whatever else becomes due before, it does not go before this.
-                        Err(NoSlot::All(at)) => return Ok((slots, View { next: at, held: at.is_none() })),
-                    }
-                }
-                if is_last {
-                    break;
-                }
+            if self.look_into(lane, &mut found).await?.is_break() {
+                break;
             }
         }
-        Ok((slots, view))
+        Ok(found)
+    }
+
+    /// Asks for a slot for each head of a lane that is due. `Break` if the lanes after it need not ask: the only lane
+    /// with a limit of its own is the last.
+    async fn look_into(&self, lane: Lane, found: &mut Found) -> Result<ControlFlow<()>, Error> {
+        let mut after = None;
+        loop {
+            let page = move |tx: &Tx<'_>| Ok::<_, Error>(sql::due_heads(tx, lane, after, PAGE)?);
+            let heads = self.parts.db.read(page).await?;
+            if heads.iter().any(|head| found.ask_for(&self.parts.limiter, *head, lane).is_break()) {
+                return Ok(ControlFlow::Break(()));
+            }
+            if heads.len() < PAGE {
+                return Ok(ControlFlow::Continue(()));
+            }
+            after = heads.last().copied();
+        }
     }
 
     /// When the next message becomes due that is not due yet. Shows the lanes' ages on the way.
@@ -269,4 +293,3 @@ impl Drop for InHand {
 pub(super) fn earlier(one: Option<UnixMs>, other: Option<UnixMs>) -> Option<UnixMs> {
     [one, other].into_iter().flatten().min()
 }
-

@@ -1,5 +1,6 @@
 //! The queue and its sender on a real file, with a clock that is moved and a messenger that answers as it is told.
 
+mod model;
 mod operator;
 mod order;
 mod outcomes;
