@@ -44,13 +44,13 @@ mod tests;
 mod verdict;
 
 pub(crate) use addressee::{Addressee, Permit};
-pub(crate) use kind::{Kind, Lane};
-pub(crate) use limiter::{Limiter, Limits, NoSlot, Slot};
+pub(crate) use kind::Kind;
+pub(crate) use limiter::{Limiter, Limits};
 pub(crate) use listing::{COUNT_CAP, Filter, Listed, Retried, Stats, Status, list, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
-pub(crate) use queue::{Enqueued, enqueue};
-pub(crate) use sender::{Report, Sender, SenderParts, SenderSettings};
+pub(crate) use queue::enqueue;
+pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 
 use crate::kernel::store::{StoreError, Wake};
 

@@ -16,9 +16,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::kind::Lane;
+use super::queue::Enqueued;
+use super::sender::Report;
 use super::{
-    Addressee, Enqueued, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit,
-    Reason, Rendered, Report, Sender, SenderParts, SenderSettings, enqueue,
+    Addressee, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit, Reason,
+    Rendered, Sender, SenderParts, SenderSettings, enqueue,
 };
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};

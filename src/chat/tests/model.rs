@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::super::queue::{self, Claimed};
-use super::super::{Class, FailureCode, Lane};
+use super::super::{Class, FailureCode};
 use super::*;
 
 const KINDS: [Kind; 5] = [Kind::Reply, Kind::Event, Kind::Help, Kind::Reminder, Kind::Broadcast];

@@ -1,7 +1,7 @@
 //! Many sends at once: hanging and panicking ones, the end of the process, and answers that come too late.
 
 use super::super::queue::{self, Claimed, Ended};
-use super::super::{FailureCode, Lane, queue::Claim};
+use super::super::{FailureCode, queue::Claim};
 use super::*;
 
 #[tokio::test]
