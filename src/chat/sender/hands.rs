@@ -129,7 +129,8 @@ impl Hands {
             let lease = tx.now().saturating_add(lease);
             ids.iter().map(|&id| queue::claim(tx, addressee.as_ref(), id, lease)).collect::<Result<Vec<_>, Error>>()
         };
-        let claims = self.parts.db.write(claim_all).await?;
+        // Sending what is queued is finishing: it goes on when the disk is low.
+        let claims = self.parts.db.settle(claim_all).await?;
         let mut moved = false;
         for (claimed, (_, slot)) in claims.into_iter().zip(slots) {
             match claimed {
