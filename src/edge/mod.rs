@@ -1,4 +1,5 @@
 //! How the world reaches us and how we speak to it; each folder is the one home of its dependency.
 
 pub(crate) mod cli;
+pub(crate) mod http;
 pub(crate) mod log;
