@@ -1,6 +1,11 @@
 //! Pillarbox: one binary with one SQLite file.
 
+pub(crate) mod app;
 pub(crate) mod backend;
+pub(crate) mod chat;
 pub mod config;
+pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
+pub(crate) mod onboarding;
+pub(crate) mod outbox;

@@ -2,4 +2,6 @@
 
 pub(crate) mod cli;
 pub(crate) mod http;
+pub(crate) mod jobs;
 pub(crate) mod log;
+pub(crate) mod telegram;
