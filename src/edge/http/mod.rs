@@ -29,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+pub(crate) use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
