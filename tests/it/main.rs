@@ -2,4 +2,8 @@
 
 mod config;
 mod config_secrets;
+mod consumer;
+mod crash;
+mod harness;
 mod store;
+mod telegram;
