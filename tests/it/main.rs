@@ -5,5 +5,6 @@ mod config_secrets;
 mod consumer;
 mod crash;
 mod harness;
+mod process;
 mod store;
 mod telegram;

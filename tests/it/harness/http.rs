@@ -31,9 +31,14 @@ impl Client {
         Self { url: url.to_owned(), secret: secret.map(str::to_owned) }
     }
 
+    /// Where to connect to.
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("http://").expect("an http address")
+    }
+
     /// One request. An answer that is not whole is an error, as is none.
     pub(crate) fn try_call(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
-        let host = self.url.strip_prefix("http://").expect("an http address");
+        let host = self.address();
         let mut stream = TcpStream::connect(host)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let body = body.map(Value::to_string).unwrap_or_default();

@@ -134,6 +134,10 @@ impl Process {
         String::from_utf8_lossy(&fs::read(&self.log).expect("the log")).into_owned()
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().expect("the child can be waited for");
