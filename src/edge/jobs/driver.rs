@@ -9,8 +9,8 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Again, JOB_REQUESTED, JOBS, Job, Pass, Recorded, Schedule, Zone, find, sql};
-use crate::app::App;
+use super::{JOB_REQUESTED, JOBS, Job, Recorded, Schedule, Zone, find, sql};
+use crate::app::{Again, App, Pass};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::StoreError;
 
