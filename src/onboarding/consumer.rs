@@ -108,6 +108,9 @@ fn apply_page(tx: &Tx<'_>, context: &Context, react: React, page: &[PageEvent]) 
         match done {
             Ok(()) => finished.processed.push(id),
             Err(error) => {
+                if matches!(error, Error::IdReused) {
+                    finished.reused.push(id);
+                }
                 let error = error.to_string();
                 let fate = context.backend.put_off(tx, id, &error)?;
                 finished.failed.push((id, error, fate));
@@ -142,6 +145,12 @@ fn count(finished: &Finished, report: &mut Report) {
     report.failed += finished.failed.len() as u64;
     metrics::counter!("pillarbox_bot_events_processed_total").increment(finished.processed.len() as u64);
     metrics::counter!("pillarbox_bot_events_failed_total").increment(finished.failed.len() as u64);
+    for id in &finished.reused {
+        tracing::error!(
+            event.id = id,
+            "the ledger has another event of this id: a backend that was replaced needs a new bot.remote_source"
+        );
+    }
     for (id, error, fate) in &finished.failed {
         if matches!(fate, Fate::Waits | Fate::Theirs) {
             tracing::warn!(event.id = id, error, "an event failed and its subject waits for the retry");
