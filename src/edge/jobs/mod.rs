@@ -16,7 +16,7 @@ pub(crate) use schedule::{Schedule, Zone};
 use crate::app::App;
 use crate::backend::BOT_EVENTS;
 use crate::kernel::clock::UnixMs;
-use crate::kernel::store::{Db, StoreError, Wake};
+use crate::kernel::store::{Db, StoreError, Tx, Wake};
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -122,6 +122,14 @@ pub(crate) struct RunRow {
 /// The store's.
 pub(crate) async fn recent_runs(db: &Db, limit: i64) -> Result<Vec<RunRow>, StoreError> {
     db.read(move |tx| sql::recent(tx, limit)).await
+}
+
+/// Every job with its last recorded run, in the order of the list.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn last_runs(tx: &Tx<'_>) -> Result<Vec<(&'static Job, Option<RunRow>)>, StoreError> {
+    JOBS.iter().map(|job| Ok((job, sql::find_last(tx, job.name)?))).collect()
 }
 
 /// Asks the server that holds the directory to run a job; the request's id.

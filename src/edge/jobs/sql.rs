@@ -51,6 +51,16 @@ pub(super) fn recent(tx: &Tx<'_>, limit: i64) -> Result<Vec<RunRow>, StoreError>
     )
 }
 
+/// The last recorded run of one job.
+pub(super) fn find_last(tx: &Tx<'_>, job: &str) -> Result<Option<RunRow>, StoreError> {
+    tx.query_opt(
+        "SELECT id, job, scheduled_for, started_at, finished_at, outcome, counts, error
+         FROM job_runs INDEXED BY job_runs_by_job WHERE job = :job ORDER BY id DESC LIMIT 1",
+        named_params! { ":job": job },
+        run_row,
+    )
+}
+
 /// Leaves a request; its id.
 pub(super) fn insert_request(tx: &Tx<'_>, job: &str) -> Result<i64, StoreError> {
     tx.execute(
