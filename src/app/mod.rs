@@ -19,6 +19,7 @@ use crate::onboarding::{self, Backend, Consumer};
 use addressees::Addressees;
 use local_backend::LocalBackend;
 use passes::Beat;
+pub(crate) use passes::{Again, Pass};
 
 /// The service, without the ways the world reaches it.
 pub(crate) struct App {

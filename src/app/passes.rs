@@ -6,8 +6,27 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::App;
-use crate::edge::jobs::{Again, Pass};
+use crate::kernel::clock::UnixMs;
 use crate::onboarding::prune;
+
+/// What a pass did, and when the next one is wanted besides the schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    /// Counts, as they are logged, stored and answered.
+    pub(crate) counts: serde_json::Value,
+    pub(crate) again: Again,
+}
+
+/// When a pass wants to be followed by another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// By the schedule or a wake.
+    Later,
+    /// More is due already.
+    Now,
+    /// Something becomes due then.
+    At(UnixMs),
+}
 
 /// When something last gave a sign of life, in real time: a moved clock proves nothing.
 pub(super) struct Beat(Mutex<Instant>);
@@ -48,6 +67,13 @@ impl App {
     pub(crate) async fn prune_ledger(&self) -> anyhow::Result<Pass> {
         let report = prune::run_once(&self.db, self.jobs.ledger_retention).await?;
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
+    }
+
+    /// Waits for messages that are being sent, no longer than a send may take.
+    pub(crate) async fn drain(&self) {
+        if let Some(sender) = &self.sender {
+            sender.drain().await;
+        }
     }
 
     /// Sends what may be sent now.

@@ -108,6 +108,14 @@ pub(crate) fn stats(tx: &Tx<'_>) -> Result<Stats, StoreError> {
     })
 }
 
+/// The last web notifications, oldest first: id, member, title.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>, StoreError> {
+    sql::last_notifications(tx)
+}
+
 /// When the oldest open event was emitted.
 ///
 /// # Errors

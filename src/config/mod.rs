@@ -134,6 +134,11 @@ impl Config {
         &self.settings
     }
 
+    /// Where a key's value comes from.
+    pub(crate) fn place(&self, dotted: &str) -> &Place {
+        &self.setting(dotted).origin.place
+    }
+
     /// What works but is probably not meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings

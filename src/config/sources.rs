@@ -11,7 +11,7 @@ use super::keys::FILE_VARIABLE;
 pub const DEFAULT_FILE: &str = "pillarbox.toml";
 
 /// What [`Config::load`](super::Config::load) reads. Later kinds win: file, environment, `--set`, arguments of their own.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sources {
     pub(super) file: Option<SourceFile>,
     pub(super) environment: Vec<(OsString, OsString)>,
@@ -19,11 +19,13 @@ pub struct Sources {
     pub(super) flags: Vec<FlagValue>,
 }
 
+#[derive(Clone)]
 pub(super) struct SourceFile {
     pub(super) path: PathBuf,
-    pub(super) bytes: io::Result<Vec<u8>>,
+    pub(super) bytes: Result<Vec<u8>, std::sync::Arc<io::Error>>,
 }
 
+#[derive(Clone)]
 pub(super) struct FlagValue {
     pub(super) flag: &'static str,
     pub(super) key: &'static str,
@@ -58,7 +60,7 @@ impl Sources {
         };
         let of_directory = || Path::new(DEFAULT_FILE).exists().then(|| PathBuf::from(DEFAULT_FILE));
         let path = named.or_else(of_variable).or_else(of_directory);
-        let file = path.map(|path| SourceFile { bytes: std::fs::read(&path), path });
+        let file = path.map(|path| SourceFile { bytes: std::fs::read(&path).map_err(std::sync::Arc::new), path });
         Self { file, environment, set, flags: Vec::new() }
     }
 

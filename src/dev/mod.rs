@@ -15,8 +15,11 @@
 //! **Not here.** No fsync: a power cut may lose the tail of a log, and this is a double. Faults are not kept either.
 
 pub(crate) mod clock;
+pub(crate) mod demo;
 pub(crate) mod fake;
+pub(crate) mod jobs;
 mod journal;
+pub(crate) mod keys;
 mod problem;
 pub(crate) mod serve;
 pub(crate) mod sink;

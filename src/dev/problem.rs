@@ -29,6 +29,16 @@ impl Problem {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: detail.into() }
     }
 
+    /// 404: there is nothing of that name.
+    pub(super) fn unknown(detail: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, detail: detail.into() }
+    }
+
+    /// 503: not now.
+    pub(super) fn unavailable(detail: impl Into<String>) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, detail: detail.into() }
+    }
+
     pub(super) fn too_large() -> Self {
         Self { status: StatusCode::PAYLOAD_TOO_LARGE, detail: format!("the body is larger than {BODY_LIMIT} bytes") }
     }

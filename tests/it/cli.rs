@@ -310,6 +310,23 @@ async fn a_job_is_asked_of_the_process_that_holds_the_directory() {
 }
 
 #[test]
+fn a_running_server_runs_the_job_and_ends_at_a_signal() {
+    let place = Place::new();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--set", "log.format=json", "--data-dir", "box"];
+    let mut server = place.command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("pillarbox is serving")));
+    let beside = |args: &[&str]| place.run(&[args, &["--data-dir", "box"]].concat());
+    let ran = beside(&["jobs", "run", "ledger-prune"]).succeeded().row();
+    assert_eq!((&ran["outcome"], &ran["counts"]["deleted"]), (&"ok".into(), &0.into()));
+    beside(&["migrate"]).refused(1, &["in use by", "serve"]);
+    beside(&["serve", "--listen", "127.0.0.1:0"]).refused(1, &["in use by"]);
+    assert_eq!(beside(&["outbox", "list"]).succeeded().stdout, "");
+    let term = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(term.success() && server.wait().unwrap().success());
+}
+
+#[test]
 fn what_needs_the_directory_says_who_holds_it() {
     let place = Place::migrated();
     let lock = ProcessLock::acquire(&place.data(), "serve").unwrap();

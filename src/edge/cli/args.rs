@@ -17,14 +17,14 @@ use crate::edge::jobs::JOBS;
                         Exit: 0 done, 1 failed, 2 wrong command line, 3 invalid configuration.")]
 pub(super) struct Line {
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) location: Location,
     #[command(subcommand)]
     pub(super) verb: Verb,
 }
 
 /// Where things are; taken before and after the verb.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Directory of the database (overrides store.data_dir)
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) data_dir: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub(super) enum Verb {
     Messages(MessagesVerb),
     /// Run SQL on the database with the SQLite that fits it
     #[command(after_help = "Without STATEMENT it is read from stdin. Examples:\n  \
-        pillarbox sql \"SELECT subject, due_at FROM bot_event_lanes LIMIT 5\"\n  \
+        pillarbox sql \"SELECT name, type FROM sqlite_schema\"\n  \
         pillarbox sql --write < changes.sql")]
     Sql(SqlArgs),
     /// Print the versions of the program, of its schema and of its SQLite

@@ -1,17 +1,28 @@
-//! What the verbs beside a running server start from: the checked configuration and the open store.
+//! What verbs start from: the settings of the command line over the others, and the store as a guest opens it.
 
-use super::args::Place;
+use super::args::{Location, ServeArgs};
 use crate::app::open_store;
 use crate::config::{Config, Sources};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role};
 
-impl Place {
+impl Location {
     /// Everything that settings come from, with those of the command line over the others.
     pub(super) fn sources(&self, set: &[String]) -> Sources {
         let sources = Sources::from_process(self.config.clone(), set.to_vec());
         match &self.data_dir {
             Some(dir) => sources.with_flag("--data-dir", "store.data_dir", dir),
+            None => sources,
+        }
+    }
+}
+
+impl ServeArgs {
+    /// The same, with the address to listen on.
+    pub(super) fn sources(&self, location: &Location) -> Sources {
+        let sources = location.sources(&self.overrides.set);
+        match &self.listen {
+            Some(listen) => sources.with_flag("--listen", "http.listen", listen),
             None => sources,
         }
     }

@@ -54,8 +54,10 @@ pub(crate) fn init(path: &Path, data_dir: Option<&Path>, out: &mut impl Write) -
 
 /// `text` with its commented-out `store.data_dir` set to `dir`.
 fn with_data_dir(text: &str, dir: &Path) -> anyhow::Result<String> {
-    let dir = dir.to_str().context("--data-dir is not UTF-8, which a configuration file must be")?;
-    let setting = format!("data_dir = {}", toml::Value::from(dir));
+    let plain = dir.to_str().filter(|dir| !dir.chars().any(char::is_control));
+    let dir = plain.context("--data-dir has bytes that a configuration file cannot have; choose another name")?;
+    // Without control characters, a string is quoted in JSON as it is in TOML.
+    let setting = format!("data_dir = {}", serde_json::to_string(dir)?);
     let set = |line: &str| if line.starts_with("# data_dir = ") { setting.clone() } else { line.to_owned() };
     Ok(text.lines().map(|line| set(line) + "\n").collect())
 }

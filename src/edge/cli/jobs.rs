@@ -8,11 +8,12 @@ use clap::Args;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::args::{JobsVerb, Overrides, Place, Printed, job_name};
+use super::args::{JobsVerb, Location, Overrides, Printed, job_name};
 use super::print::{Printer, Row, note, or_dash};
 use super::{Exit, beside};
-use crate::app::{App, Parts, open_store};
+use crate::app::open_store;
 use crate::config::Config;
+use crate::edge::host::assemble;
 use crate::edge::jobs::{Driver, Job, RunRow, Schedule, Zone, find, last_runs, request, requested_run};
 use crate::edge::log;
 use crate::kernel::clock::{Clock, UnixMs, rfc3339};
@@ -39,17 +40,17 @@ pub(super) struct RunArgs {
 ///
 /// # Errors
 /// The configuration's, the store's, or stdout's.
-pub(super) async fn run(place: &Place, verb: JobsVerb) -> anyhow::Result<Exit> {
+pub(super) async fn run(location: &Location, verb: JobsVerb) -> anyhow::Result<Exit> {
     match verb {
         JobsVerb::List { printed, overrides } => {
-            let config = Config::load(place.sources(&overrides.set))?;
+            let config = Config::load(location.sources(&overrides.set))?;
             let db = beside::open(&config)?;
             let listed = list(&db, config.jobs.time_zone, printed).await;
             db.close().await;
             listed
         }
         JobsVerb::Run(args) => {
-            let config = Config::load(place.sources(&args.overrides.set))?;
+            let config = Config::load(location.sources(&args.overrides.set))?;
             run_job(&config, args).await
         }
     }
@@ -137,15 +138,13 @@ async fn run_job(config: &Config, args: RunArgs) -> anyhow::Result<Exit> {
 /// Runs the job in this process, which holds the directory meanwhile.
 async fn run_here(config: &Config, db: Db, job: &'static Job) -> anyhow::Result<RanBody> {
     log::init(&config.log)?;
-    let app = assemble(config, db.clone(), CancellationToken::new()).await?;
-    let settled = Driver::new(Arc::new(app)).run_now(job.name).await?;
+    let app = Arc::new(assemble(config, db.clone(), CancellationToken::new()).await?);
+    let settled = Driver::new(Arc::clone(&app)).run_now(job.name).await?;
+    // What the pass has sent off is settled before the process ends.
+    app.drain().await;
     db.close().await;
     let outcome = settled.outcome.to_owned();
     Ok(RanBody { job: settled.job.to_owned(), outcome, counts: settled.counts, error: settled.error })
-}
-
-async fn assemble(config: &Config, db: Db, stop: CancellationToken) -> anyhow::Result<App> {
-    Ok(App::build(config, Parts { db, messenger: None, remote: None, stop }).await?)
 }
 
 /// Leaves a request for the process that holds the directory; `None` if it has not answered in time.

@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use super::Exit;
-use super::args::{MessagesVerb, Overrides, Page, Place, Printed};
+use super::args::{Location, MessagesVerb, Overrides, Page, Printed};
 use super::beside;
 use super::print::{Printer, Row, note_next, or_dash};
 use crate::chat::{self, Filter, Kind, Listed, Status};
@@ -40,12 +40,12 @@ fn names<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
 ///
 /// # Errors
 /// The configuration's, the store's, or stdout's.
-pub(super) async fn run(place: &Place, verb: MessagesVerb) -> anyhow::Result<Exit> {
+pub(super) async fn run(location: &Location, verb: MessagesVerb) -> anyhow::Result<Exit> {
     let set = match &verb {
         MessagesVerb::List(args) => &args.overrides.set,
         MessagesVerb::Retry { overrides, .. } => &overrides.set,
     };
-    let db = beside::open(&Config::load(place.sources(set))?)?;
+    let db = beside::open(&Config::load(location.sources(set))?)?;
     let done = match verb {
         MessagesVerb::List(args) => list(&db, args).await,
         MessagesVerb::Retry { ids, printed, .. } => retry(&db, ids, printed).await,

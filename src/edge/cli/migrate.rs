@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Exit;
-use super::args::{MigrateArgs, Place};
+use super::args::{Location, MigrateArgs};
 use super::print::Printer;
 use crate::app::open_store;
 use crate::config::{Config, StoreConfig};
@@ -38,8 +38,8 @@ struct Status {
 ///
 /// # Errors
 /// The configuration's, or [`OpenError`], whose text says what to do.
-pub(super) async fn run(place: &Place, args: MigrateArgs) -> anyhow::Result<Exit> {
-    let config = Config::load(place.sources(&args.overrides.set))?;
+pub(super) async fn run(location: &Location, args: MigrateArgs) -> anyhow::Result<Exit> {
+    let config = Config::load(location.sources(&args.overrides.set))?;
     let (found, known) = (found_version(&config.store)?, newest_schema());
     let data_dir = config.store.data_dir.clone();
     let mut printer = Printer::stdout(args.printed);

@@ -3,6 +3,8 @@
 mod args;
 mod beside;
 pub(crate) mod config;
+pub(crate) mod dev;
+pub(crate) mod fake;
 pub(crate) mod init;
 mod jobs;
 mod messages;
@@ -10,6 +12,7 @@ mod migrate;
 mod outbox;
 mod print;
 mod run;
+pub(crate) mod serve;
 mod sql;
 mod statement;
 mod version;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::args::{OutboxVerb, Overrides, Page, Place, Printed};
+use super::args::{Location, OutboxVerb, Overrides, Page, Printed};
 use super::print::{Printer, Row, note, note_next, or_dash};
 use super::{Exit, Form, beside};
 use crate::backend::inspect::{self, COUNT_CAP, EventRow, Filter, Shown, Stats, Waiting};
@@ -64,13 +64,13 @@ pub(super) struct RetryArgs {
 ///
 /// # Errors
 /// The configuration's, the store's, or stdout's.
-pub(super) async fn run(place: &Place, verb: OutboxVerb) -> anyhow::Result<Exit> {
+pub(super) async fn run(location: &Location, verb: OutboxVerb) -> anyhow::Result<Exit> {
     let set = match &verb {
         OutboxVerb::List(args) => &args.overrides.set,
         OutboxVerb::Retry(args) => &args.overrides.set,
         OutboxVerb::Show { overrides, .. } | OutboxVerb::Stats { overrides, .. } => &overrides.set,
     };
-    let db = beside::open(&Config::load(place.sources(set))?)?;
+    let db = beside::open(&Config::load(location.sources(set))?)?;
     let done = match verb {
         OutboxVerb::List(args) => list(&db, args).await,
         OutboxVerb::Show { id, printed, .. } => show(&db, id, printed).await,

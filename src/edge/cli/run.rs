@@ -8,10 +8,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-use super::args::{ConfigVerb, Line, Place, Serving, Verb};
+use super::args::{ConfigVerb, Line, Location, Serving, Verb};
+use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, init, jobs, messages, migrate, outbox, sql, version};
+use super::{Exit, config, dev, fake, init, jobs, messages, migrate, outbox, serve, sql, version};
 use crate::config::DEFAULT_FILE;
+
+/// Where `fake` keeps its data when nobody says; it reads no configuration.
+const FAKE_DATA_DIR: &str = "pillarbox-fake";
 
 /// Runs the verb that `args` ask for.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -34,37 +38,48 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(Line { place, verb }: Line) -> anyhow::Result<Exit> {
+fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
     match verb {
-        Verb::Serving(verb) => block_on(serving(&place, verb)),
+        Verb::Serving(verb) => block_on(serving(&location, verb)),
         Verb::Init => {
-            let path = place.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-            init::init(path, place.data_dir.as_deref(), &mut io::stdout().lock())
+            let path = location.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+            init::init(path, location.data_dir.as_deref(), &mut io::stdout().lock())
         }
-        Verb::Config(verb) => configuration(&place, verb),
-        Verb::Migrate(args) => block_on(migrate::run(&place, args)),
-        Verb::Outbox(verb) => block_on(outbox::run(&place, verb)),
-        Verb::Jobs(verb) => block_on(jobs::run(&place, verb)),
-        Verb::Messages(verb) => block_on(messages::run(&place, verb)),
-        Verb::Sql(args) => sql::run(&place, args),
-        Verb::Version(printed) => version::version(&place, printed),
+        Verb::Config(verb) => configuration(&location, verb),
+        Verb::Migrate(args) => block_on(migrate::run(&location, args)),
+        Verb::Outbox(verb) => block_on(outbox::run(&location, verb)),
+        Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
+        Verb::Messages(verb) => block_on(messages::run(&location, verb)),
+        Verb::Sql(args) => sql::run(&location, args),
+        Verb::Version(printed) => version::version(&location, printed),
         Verb::Completions { shell } => version::completions(shell),
     }
 }
 
-async fn serving(_place: &Place, verb: Serving) -> anyhow::Result<Exit> {
-    anyhow::bail!("not in this build: {verb:?}")
+async fn serving(location: &Location, verb: Serving) -> anyhow::Result<Exit> {
+    match verb {
+        Serving::Serve(args) => serve::run(args.sources(location)).await,
+        Serving::Dev(args) => {
+            let demo = if args.no_demo { Demo::Skip } else { Demo::Play };
+            let options = DevOptions { ready_file: args.ready_file, demo, fake: args.fake };
+            dev::run(args.serve.sources(location), options).await
+        }
+        Serving::Fake(args) => {
+            let data_dir = location.data_dir.clone().unwrap_or_else(|| FAKE_DATA_DIR.into());
+            fake::run(args.listen, data_dir, args.ready_file).await
+        }
+    }
 }
 
-fn configuration(place: &Place, verb: ConfigVerb) -> anyhow::Result<Exit> {
+fn configuration(location: &Location, verb: ConfigVerb) -> anyhow::Result<Exit> {
     match verb {
         ConfigVerb::Check(overrides) => {
-            Ok(config::check(place.sources(&overrides.set), &mut BufWriter::new(io::stdout().lock()))?)
+            Ok(config::check(location.sources(&overrides.set), &mut BufWriter::new(io::stdout().lock()))?)
         }
         ConfigVerb::Show { printed, overrides } => {
             let form = Printer::stdout(printed).form();
             let mut out = BufWriter::new(io::stdout().lock());
-            let exit = config::show(place.sources(&overrides.set), form, &mut out)?;
+            let exit = config::show(location.sources(&overrides.set), form, &mut out)?;
             out.flush()?;
             Ok(exit)
         }

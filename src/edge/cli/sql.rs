@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufWriter, IsTerminal, Read, StdoutLock, Write};
 use anyhow::Context;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::args::{Place, SqlArgs};
+use super::args::{Location, SqlArgs};
 use super::print::{Printer, note};
 use super::{Exit, Form, statement};
 use crate::config::Config;
@@ -18,8 +18,8 @@ const TABLE_ROWS: usize = 1_000;
 ///
 /// # Errors
 /// The configuration's, [`OpenError`](crate::kernel::store::OpenError), or a statement's.
-pub(super) fn run(place: &Place, args: SqlArgs) -> anyhow::Result<Exit> {
-    let store = Config::load(place.sources(&args.overrides.set))?.store;
+pub(super) fn run(location: &Location, args: SqlArgs) -> anyhow::Result<Exit> {
+    let store = Config::load(location.sources(&args.overrides.set))?.store;
     let access = if args.write { Access::Write } else { Access::Read };
     let shell = Shell::open(&store.data_dir, access, store.busy_timeout)?;
     let mut screen = Screen::new(Printer::stdout(args.printed));

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use serde::Serialize;
 
 use super::Exit;
-use super::args::{Line, Place, Printed};
+use super::args::{Line, Location, Printed};
 use crate::kernel::store::{Access, Shell, newest_schema, sqlite_version};
 
 /// How long the file's version is waited for; it takes no lock that others hold for long.
@@ -28,8 +28,8 @@ struct Version {
 ///
 /// # Errors
 /// The named directory has no database of ours, or stdout cannot be written.
-pub(super) fn version(place: &Place, printed: Printed) -> anyhow::Result<Exit> {
-    let opened = place.data_dir.as_deref().map(|dir| Shell::open(dir, Access::Read, BUSY)).transpose()?;
+pub(super) fn version(location: &Location, printed: Printed) -> anyhow::Result<Exit> {
+    let opened = location.data_dir.as_deref().map(|dir| Shell::open(dir, Access::Read, BUSY)).transpose()?;
     let file_schema = opened.map(|shell| shell.schema_version()).transpose()?;
     let version =
         Version { version: env!("CARGO_PKG_VERSION"), schema: newest_schema(), sqlite: sqlite_version(), file_schema };

@@ -9,14 +9,16 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Again, JOB_REQUESTED, JOBS, Job, Pass, Recorded, Schedule, Zone, find, sql};
-use crate::app::App;
+use super::{JOB_REQUESTED, JOBS, Job, Recorded, Schedule, Zone, find, sql};
+use crate::app::{Again, App, Pass};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::StoreError;
 
 /// The pause after a failed run, doubled up to the longest; on the injected clock.
 const FIRST_PAUSE_MS: i64 = 1_000;
 const LONGEST_PAUSE_MS: i64 = 30_000;
+/// The pause after a run that was skipped because one was in hand; on the injected clock.
+const BUSY_PAUSE_MS: i64 = 250;
 
 /// Why a run that was asked for did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -166,7 +168,9 @@ impl Driver {
         let lock = self.busy.get(job.name).and_then(|lock| lock.try_lock().ok());
         if lock.is_none() {
             metrics::counter!("pillarbox_job_runs_total", "job" => job.name, "outcome" => "skipped").increment(1);
-            return Run { settled: settled(job, "skipped"), again: Some(Again::Later), row: None };
+            // Whatever the run in hand asks to be followed by, it tells its own caller: so look again soon.
+            let again = Some(Again::At(self.app.db().clock().now().saturating_add(BUSY_PAUSE_MS)));
+            return Run { settled: settled(job, "skipped"), again, row: None };
         }
         let started = std::time::Instant::now();
         let pass = std::panic::AssertUnwindSafe((job.run)(&self.app)).catch_unwind().await;

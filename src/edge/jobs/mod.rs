@@ -13,9 +13,8 @@ use futures_util::future::BoxFuture;
 pub(crate) use driver::{Driver, RunError, Settled};
 pub(crate) use schedule::{Schedule, Zone};
 
-use crate::app::App;
+use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
-use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 
 /// A run was asked for by a command beside the server.
@@ -45,25 +44,6 @@ pub(crate) enum Recorded {
     Always,
     /// Only those that failed or were asked for.
     WhenNotable,
-}
-
-/// What a pass did, and when the next one is wanted besides the schedule.
-#[derive(Clone, Debug)]
-pub(crate) struct Pass {
-    /// Counts, as they are logged, stored and answered.
-    pub(crate) counts: serde_json::Value,
-    pub(crate) again: Again,
-}
-
-/// When a pass wants to be followed by another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// By the schedule or a wake.
-    Later,
-    /// More is due already.
-    Now,
-    /// Something becomes due then.
-    At(UnixMs),
 }
 
 /// Every job there is, by name.
@@ -114,14 +94,6 @@ pub(crate) struct RunRow {
     pub(crate) outcome: String,
     pub(crate) counts: Option<serde_json::Value>,
     pub(crate) error: Option<String>,
-}
-
-/// The last recorded runs, newest first.
-///
-/// # Errors
-/// The store's.
-pub(crate) async fn recent_runs(db: &Db, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-    db.read(move |tx| sql::recent(tx, limit)).await
 }
 
 /// Every job with its last recorded run, in the order of the list.

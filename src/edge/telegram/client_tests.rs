@@ -133,7 +133,7 @@ async fn answers_are_read_by_status_and_text() {
             r#"{"ok":false,"error_code":500,"description":"Internal Server Error: restart"}"#,
             unknown(FailureCode::Http(500)),
         ),
-        ("200 OK", r#"{"ok":true,"result":{}}"#, unknown(FailureCode::BrokenAnswer)),
+        ("200 OK", r#"{"ok":true,"result":null}"#, Outcome::Delivered { message_id: None }),
         ("200 OK", "<html>captive portal</html>", unknown(FailureCode::BrokenAnswer)),
         ("307 Temporary Redirect", "", unknown(FailureCode::Http(307))),
         (
