@@ -46,6 +46,19 @@ impl Beat {
 }
 
 impl App {
+    /// Makes the calls that a remote backend is owed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn call_backend(&self) -> anyhow::Result<Pass> {
+        let Some(calls) = &self.calls else {
+            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
+        };
+        let report = calls.run_once(&self.stop).await?;
+        let counts = json!({ "done": report.done, "again": report.again, "failed": report.failed });
+        Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
+    }
+
     /// Hands due bot events to the bot.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub(crate) use schedule::{Schedule, Zone};
 use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
+use crate::onboarding::calls::BACKEND_CALLS;
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -32,7 +33,8 @@ pub(crate) struct Job {
     pub(crate) why: &'static str,
     /// What it is woken by.
     pub(crate) wakes: &'static [Wake],
-    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the failed and the asked-for do.
+    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the asked-for do, and those that failed
+    /// in another way than the run before.
     pub(crate) recorded: Recorded,
     pub(crate) run: for<'a> fn(&'a App) -> BoxFuture<'a, anyhow::Result<Pass>>,
 }
@@ -42,12 +44,21 @@ pub(crate) struct Job {
 pub(crate) enum Recorded {
     /// Every scheduled one.
     Always,
-    /// Only those that failed or were asked for.
+    /// Only those that were asked for, and those that failed in another way than the run before.
     WhenNotable,
 }
 
 /// Every job there is, by name.
 pub(crate) const JOBS: &[Job] = &[
+    Job {
+        name: "backend-calls",
+        cron: None,
+        zone: Zone::Utc,
+        why: "makes the calls that a remote backend is owed",
+        wakes: &[BACKEND_CALLS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.call_backend()),
+    },
     Job {
         name: "bot-outbox-poll",
         cron: Some("0/10 * * * * *"),
