@@ -66,28 +66,7 @@ pub mod kernel;
 pub(crate) mod onboarding;
 pub(crate) mod outbox;
 
-/// temp
-pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
-    let args: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
-    let runtime = tokio::runtime::Runtime::new().expect("runtime");
-    let sources = config::Sources::from_process(None, args[2..].to_vec());
-    let done = runtime.block_on(async {
-        match args[1].as_str() {
-            "serve" => edge::cli::serve::run(sources).await,
-            _ => {
-                edge::cli::dev::run(
-                    sources,
-                    edge::cli::dev::DevOptions { ready_file: None, demo: edge::cli::dev::Demo::Play, fake: None },
-                )
-                .await
-            }
-        }
-    });
-    match done {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            eprintln!("{error:#}");
-            edge::cli::Exit::of_error(&error).into()
-        }
-    }
+/// The program: runs the verb that `args` (the program's name first) ask for, and answers how it ended.
+pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    edge::cli::run(args)
 }

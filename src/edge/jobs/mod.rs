@@ -15,7 +15,7 @@ pub(crate) use schedule::{Schedule, Zone};
 
 use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
-use crate::kernel::store::{Db, StoreError, Wake};
+use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::onboarding::calls::BACKEND_CALLS;
 
 /// A run was asked for by a command beside the server.
@@ -107,12 +107,12 @@ pub(crate) struct RunRow {
     pub(crate) error: Option<String>,
 }
 
-/// The last recorded runs, newest first.
+/// Every job with its last recorded run, in the order of the list.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn recent_runs(db: &Db, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-    db.read(move |tx| sql::recent(tx, limit)).await
+pub(crate) fn last_runs(tx: &Tx<'_>) -> Result<Vec<(&'static Job, Option<RunRow>)>, StoreError> {
+    JOBS.iter().map(|job| Ok((job, sql::find_last(tx, job.name)?))).collect()
 }
 
 /// Asks the server that holds the directory to run a job; the request's id.

@@ -18,6 +18,7 @@ mod migrations;
 mod open;
 mod pragmas;
 mod queue;
+mod shell;
 mod tx;
 mod wakes;
 mod writer;
@@ -33,6 +34,7 @@ pub use error::StoreError;
 pub use lock::ProcessLock;
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
+pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;

@@ -193,7 +193,7 @@ fn keep_private(file: &Path) -> Result<(), OpenError> {
 }
 
 /// Looks at an existing file through a connection that cannot write, before anything is changed in it.
-fn check_file(file: &Path) -> Result<(), OpenError> {
+pub(super) fn check_file(file: &Path) -> Result<(), OpenError> {
     if std::fs::metadata(file).map_or(0, |meta| meta.len()) == 0 {
         return Ok(());
     }
