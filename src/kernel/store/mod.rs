@@ -17,17 +17,20 @@ mod lock;
 mod migrations;
 mod open;
 mod pragmas;
+mod private;
 mod queue;
+mod readers;
 mod tx;
 mod wakes;
+mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use r2d2_sqlite::SqliteConnectionManager;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 pub use error::StoreError;
 pub use lock::ProcessLock;
@@ -38,6 +41,7 @@ pub use tx::{Recorder, Tx, Wake};
 use crate::kernel::clock::Clock;
 use crate::kernel::id;
 use queue::{Class, Outcome, Queue, Write};
+use readers::Readers;
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +87,8 @@ pub struct Db(Arc<Inner>);
 struct Inner {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
-    readers: r2d2::Pool<SqliteConnectionManager>,
-    permits: Semaphore,
-    recorders: Vec<Recorder>,
-    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
-    lock: Mutex<Option<ProcessLock>>,
+    readers: Readers,
+    writer: Mutex<Option<JoinHandle<()>>>,
     copy: Option<PathBuf>,
     dir: PathBuf,
 }
@@ -96,6 +97,7 @@ struct Inner {
 struct Shared {
     clock: Clock,
     boot: String,
+    recorders: Vec<Recorder>,
     health: health::Health,
     wakes: wakes::Wakes,
     disk: disk::Disk,
@@ -116,14 +118,17 @@ impl Shared {
     }
 
     fn look_at_disk(&self) {
-        let low = self.disk.is_low();
+        let low = self.disk.is_low(self.health.is_low());
         if self.health.set_low(low) {
             match low {
                 true => tracing::warn!("the disk is nearly full: new work is refused until space is freed"),
                 false => tracing::info!("there is room on the disk again"),
             }
         }
-        if !low && let Err(error) = self.disk.lay_ballast() {
+        if !low
+            && !self.health.is_failing()
+            && let Err(error) = self.disk.lay_ballast()
+        {
             tracing::debug!(%error, "the ballast could not be laid");
         }
     }
@@ -144,36 +149,31 @@ impl Db {
         clock: Clock,
         recorders: Vec<Recorder>,
     ) -> Result<Self, OpenError> {
-        let opened = open::Opening { dir, role, now: clock.now(), settings }.run()?;
+        let reserve = if role == Role::Guest { disk::Reserve::Foreign } else { disk::Reserve::Kept };
+        let disk = disk::Disk::new(dir, settings.min_free, settings.ballast, reserve);
+        let opened = open::Opening { dir, role, now: clock.now(), settings, disk: &disk }.run()?;
         let file = dir.join(FILE_NAME);
+        let guard = guard::FileGuard::new(&file, &opened.writer).map_err(|error| open::explain(error, &file))?;
         let boot = id::uuid_v7(clock.now());
-        let disk = disk::Disk::new(dir, settings.min_free, settings.ballast);
-        let shared =
-            Arc::new(Shared { clock, boot, health: health::Health::default(), wakes: wakes::Wakes::default(), disk });
-        if role != Role::Guest {
-            shared.look_at_disk();
-        }
+        let (health, wakes) = Default::default();
+        let shared = Arc::new(Shared { clock, boot, recorders, health, wakes, disk });
+        shared.look_at_disk();
         let queue = Arc::new(Queue::new(settings.queue));
-        let guard = guard::FileGuard::new(&file, &opened.writer)?;
         let writer = writer::Writer {
             conn: opened.writer,
             queue: Arc::clone(&queue),
             shared: Arc::clone(&shared),
-            recorders: recorders.clone(),
             guard,
+            checkpoints: wal::Schedule::default(),
             looked_at: Instant::now(),
+            lock: opened.lock,
         };
-        let unstartable = |error| OpenError::Directory { path: dir.to_path_buf(), error };
-        let thread =
-            std::thread::Builder::new().name("writer".into()).spawn(move || writer.run()).map_err(unstartable)?;
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run());
         Ok(Self(Arc::new(Inner {
             queue,
             shared,
-            readers: pool(&file, settings.readers),
-            permits: Semaphore::new(usize::try_from(settings.readers).unwrap_or(1)),
-            recorders,
-            writer: Mutex::new(Some(thread)),
-            lock: Mutex::new(opened.lock),
+            readers: Readers::new(&file, settings.readers),
+            writer: Mutex::new(Some(thread.map_err(|error| OpenError::unusable(dir, error))?)),
             copy: opened.copy,
             dir: dir.to_path_buf(),
         })))
@@ -238,14 +238,7 @@ impl Db {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let inner = Arc::clone(&self.0);
-        let _permit = self.0.permits.acquire().await.map_err(|_| StoreError::Closed)?;
-        let done = tokio::task::spawn_blocking(move || inner.read_blocking(work)).await;
-        match done {
-            Ok(result) => result,
-            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            Err(_) => Err(StoreError::Closed.into()),
-        }
+        self.0.readers.read(Arc::clone(&self.0.shared), work).await
     }
 
     async fn submit<T, E, F>(&self, class: Class, work: F) -> Result<(F, Outcome<T, E>), StoreError>
@@ -303,63 +296,25 @@ impl Db {
         &self.0.shared.clock
     }
 
-    /// Refuses further writes, does those that wait, checkpoints and lets go of the directory.
+    /// Refuses further reads and writes, does the writes that wait, empties the WAL and lets go of the directory. A
+    /// store that is dropped without this does the same a little later.
     pub async fn close(&self) {
-        let inner = Arc::clone(&self.0);
-        inner.queue.close();
-        let joined = tokio::task::spawn_blocking(move || {
-            let thread = inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let ended = thread.is_none_or(|thread| thread.join().is_ok());
-            drop(inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
-            ended
-        });
-        if !joined.await.unwrap_or(false) {
+        self.0.queue.close();
+        self.0.readers.close();
+        let thread = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = tokio::task::spawn_blocking(move || thread.is_none_or(|thread| thread.join().is_ok()));
+        if !ended.await.unwrap_or(false) {
             tracing::error!("the writer thread ended with a panic");
         }
     }
 }
 
-impl Inner {
-    fn read_blocking<T, E>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E>
-    where
-        E: From<StoreError>,
-    {
-        let conn = self.readers.get().map_err(|_| StoreError::Busy)?;
-        let begin = |sql: &str| conn.prepare_cached(sql).and_then(|mut s| s.execute([])).map_err(StoreError::from);
-        let snapshot = ReadOnly { conn: &conn };
-        begin("BEGIN")?;
-        let tx = Tx::new(snapshot.conn, self.shared.clock.now(), &self.shared.boot, &self.recorders);
-        let result = work(&tx);
-        if let Some(fault @ StoreError::Damaged) = tx.take_fault() {
-            self.shared.meet(&fault);
-        }
-        result
-    }
-}
-
-/// Ends a read transaction however its closure ended, so that no snapshot pins the WAL.
-struct ReadOnly<'c> {
-    conn: &'c rusqlite::Connection,
-}
-
-impl Drop for ReadOnly<'_> {
+impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
-            tracing::error!("a read transaction could not be ended");
-        }
+        // The thread is not waited for: a closure it runs may hold the last handle. It has the process lock, and
+        // keeps it until the file is closed.
+        self.queue.close();
     }
-}
-
-fn pool(file: &Path, readers: u32) -> r2d2::Pool<SqliteConnectionManager> {
-    let manager =
-        SqliteConnectionManager::file(file).with_flags(pragmas::reader_flags()).with_init(pragmas::prepare_reader);
-    r2d2::Pool::builder()
-        .max_size(readers)
-        .min_idle(Some(0))
-        .max_lifetime(None)
-        .test_on_check_out(false)
-        .connection_timeout(Duration::from_secs(2))
-        .build_unchecked(manager)
 }
 
 fn finish<T, E: From<StoreError>>(outcome: Outcome<T, E>) -> Result<T, E> {
