@@ -60,6 +60,11 @@ impl Disk {
         file.write_all(&incompressible(size, laid))
     }
 
+    /// Whether nothing at all can be written.
+    pub(super) fn is_read_only(&self) -> bool {
+        is_read_only(&self.dir)
+    }
+
     /// Gives the ballast up; whether there was one.
     pub(super) fn drop_ballast(&self) -> bool {
         self.reserve == Reserve::Kept && fs::remove_file(self.ballast_path()).is_ok()
@@ -85,6 +90,11 @@ fn incompressible(size: usize, seed: u64) -> Vec<u8> {
         state.to_le_bytes()
     });
     words.flatten().take(size).collect()
+}
+
+/// Whether the file system that `path` is on is mounted read-only. SQLite reports that as a failing disk.
+pub(super) fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// The name of the network file system that `dir` is on, if it is on one.

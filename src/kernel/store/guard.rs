@@ -127,7 +127,9 @@ impl FileGuard {
         }
         self.refuse_cut(writer, now)?;
         let backfilled = wal::state(writer)?.backfilled;
-        if foreign_commit || backfilled != self.backfilled {
+        // Zero after each fresh start of the WAL, which is ours or comes with a foreign commit.
+        let moved = backfilled != self.backfilled && backfilled != 0;
+        if foreign_commit || moved {
             // Another process checkpoints: it could not have without moving the mark, or without having committed.
             self.read_every_table()?;
         } else if self.checked.as_ref().is_some_and(|last| last.at.elapsed() < last.took * CHECK_SHARE) {

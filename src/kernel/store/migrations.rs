@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
+use super::open::explain;
 use super::{OpenError, StoreError, private};
 use crate::kernel::clock::UnixMs;
 
@@ -20,17 +21,17 @@ pub fn newest() -> i64 {
 }
 
 /// Brings the file up to [`newest`]. Returns the copy that was made before, if one was needed.
-pub(super) fn apply(conn: &mut Connection, dir: &Path, now: UnixMs) -> Result<Option<PathBuf>, OpenError> {
-    apply_all(ALL, conn, dir, now)
+pub(super) fn apply(conn: &mut Connection, file: &Path, now: UnixMs) -> Result<Option<PathBuf>, OpenError> {
+    apply_all(ALL, conn, file, now)
 }
 
-fn apply_all(all: &[M<'_>], conn: &mut Connection, dir: &Path, now: UnixMs) -> Result<Option<PathBuf>, OpenError> {
-    let from = version(conn)?;
+fn apply_all(all: &[M<'_>], conn: &mut Connection, file: &Path, now: UnixMs) -> Result<Option<PathBuf>, OpenError> {
+    let from = version(conn).map_err(|error| explain(error, file))?;
     let newest = i64::try_from(all.len()).unwrap_or(i64::MAX);
     if from >= newest {
         return Ok(None);
     }
-    let copy = if from > 0 { Some(keep_copy(conn, dir, from, now)?) } else { None };
+    let copy = if from > 0 { Some(keep_copy(conn, file, from, now)?) } else { None };
     let migrations = Migrations::from_slice(all);
     for step in from + 1..=newest {
         let target = usize::try_from(step).unwrap_or(usize::MAX);
@@ -46,14 +47,15 @@ pub(super) fn version(conn: &Connection) -> Result<i64, StoreError> {
 
 /// `VACUUM INTO` reads one snapshot and needs no pause of writers; a stepped backup restarts at every write. The copy
 /// has its name only once it is whole, and is as private as the file it was made of.
-fn keep_copy(conn: &Connection, dir: &Path, from: i64, now: UnixMs) -> Result<PathBuf, OpenError> {
-    let backups = dir.join("backups");
+fn keep_copy(conn: &Connection, file: &Path, from: i64, now: UnixMs) -> Result<PathBuf, OpenError> {
+    let backups = file.with_file_name("backups");
     let unusable = |error| OpenError::unusable(&backups, error);
     private::make_directory(&backups).map_err(unusable)?;
     let copy = backups.join(format!("before-{:04}-{now}.db", from + 1));
     let unfinished = copy.with_extension("tmp");
     let made = private::make_file(&unfinished).map_err(unusable).and_then(|()| {
-        conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]).map_err(StoreError::from)?;
+        let copied = conn.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()]);
+        copied.map_err(|error| explain(error.into(), &unfinished))?;
         std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(unusable)?;
         std::fs::rename(&unfinished, &copy).map_err(unusable)
     });
@@ -82,7 +84,11 @@ mod tests {
 
     fn at_version_one(dir: &Path) -> Connection {
         let mut conn = Connection::open(dir.join("pillarbox.db")).unwrap();
-        assert_eq!(apply_all(&[M::up(FIRST)], &mut conn, dir, 7).unwrap(), None, "there was nothing to copy");
+        assert_eq!(
+            apply_all(&[M::up(FIRST)], &mut conn, &dir.join("pillarbox.db"), 7).unwrap(),
+            None,
+            "there was nothing to copy"
+        );
         conn.execute("INSERT INTO notes (body) VALUES ('kept')", []).unwrap();
         conn
     }
@@ -92,7 +98,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut conn = at_version_one(dir.path());
         let all = [M::up(FIRST), M::up("ALTER TABLE notes ADD COLUMN at INTEGER"), M::up("CREATE TABLE more (a)")];
-        let copy = apply_all(&all, &mut conn, dir.path(), 7).unwrap().unwrap();
+        let copy = apply_all(&all, &mut conn, &dir.path().join("pillarbox.db"), 7).unwrap().unwrap();
         assert_eq!(copy, dir.path().join("backups/before-0002-7.db"));
         assert_eq!((mode(&copy), mode(copy.parent().unwrap())), (0o600, 0o700));
         assert_eq!(version(&conn).unwrap(), 3);
@@ -100,7 +106,11 @@ mod tests {
         assert_eq!(version(&copied).unwrap(), 1);
         let body: String = copied.query_row("SELECT body FROM notes", [], |row| row.get(0)).unwrap();
         assert_eq!(body, "kept");
-        assert_eq!(apply_all(&all, &mut conn, dir.path(), 8).unwrap(), None, "there is nothing left to do");
+        assert_eq!(
+            apply_all(&all, &mut conn, &dir.path().join("pillarbox.db"), 8).unwrap(),
+            None,
+            "there is nothing left to do"
+        );
     }
 
     #[test]
@@ -108,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut conn = at_version_one(dir.path());
         let all = [M::up(FIRST), M::up("CREATE TABLE half (a); CREATE TABLE notes (a);")];
-        let failed = apply_all(&all, &mut conn, dir.path(), 7).unwrap_err();
+        let failed = apply_all(&all, &mut conn, &dir.path().join("pillarbox.db"), 7).unwrap_err();
         assert!(matches!(failed, OpenError::Migration { step: 2, .. }), "{failed}");
         assert_eq!(version(&conn).unwrap(), 1);
         assert!(conn.prepare("SELECT 1 FROM half").is_err());

@@ -104,17 +104,23 @@ struct Shared {
 }
 
 impl Shared {
-    /// Takes note of a failure of the store, says so once, and gives up the ballast when that is what helps.
-    fn meet(&self, error: &StoreError) {
+    /// Takes note of a failure of the store, says so once, and gives up the ballast when that is what helps. Returns
+    /// what the failure was, as far as can be told.
+    fn meet(&self, error: StoreError) -> StoreError {
+        let error = match error {
+            StoreError::Io if self.disk.is_read_only() => StoreError::ReadOnly,
+            other => other,
+        };
         if matches!(error, StoreError::DiskFull | StoreError::Io) && self.disk.drop_ballast() {
             tracing::error!("the disk is full: the ballast was given up so that work under way can be finished");
         }
         if matches!(error, StoreError::DiskFull) {
             self.health.set_low(true);
         }
-        if self.health.failed(error) {
+        if self.health.failed(&error) {
             tracing::error!(%error, "the store cannot write");
         }
+        error
     }
 
     fn look_at_disk(&self) {

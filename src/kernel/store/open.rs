@@ -104,8 +104,13 @@ pub enum OpenError {
     #[error("the linked SQLite {0} is older than 3.51.3, which can corrupt a WAL file; build with the bundled one")]
     OldSqlite(&'static str),
     /// Any other failure of the store.
-    #[error("cannot open the database: {0}")]
-    Store(#[from] StoreError),
+    #[error("cannot open {}: {error}", file.display())]
+    Store {
+        /// The database file, or the copy of it.
+        file: PathBuf,
+        /// What the store met.
+        error: StoreError,
+    },
 }
 
 impl OpenError {
@@ -172,7 +177,7 @@ impl Opening<'_> {
     /// A disk that filled up while nobody served it is no reason not to serve: that is what the ballast is for.
     fn own(&self, file: &Path) -> Result<(Connection, Option<PathBuf>), OpenError> {
         match self.own_once(file) {
-            Err(OpenError::Store(StoreError::DiskFull | StoreError::Io)) if self.disk.drop_ballast() => {
+            Err(OpenError::Store { error: StoreError::DiskFull | StoreError::Io, .. }) if self.disk.drop_ballast() => {
                 tracing::error!("the disk is full: the ballast was given up so that the database can be opened");
                 self.own_once(file)
             }
@@ -192,7 +197,7 @@ impl Opening<'_> {
         }
         let mut writer = pragmas::open_writer(file, self.settings).map_err(|error| explain(error, file))?;
         mark(&writer).map_err(|error| explain(error, file))?;
-        let copy = migrations::apply(&mut writer, self.dir, self.now)?;
+        let copy = migrations::apply(&mut writer, file, self.now)?;
         if is_new || copy.is_some() {
             // So that the schema is in the file itself, where damage to it is seen. If not now, then later.
             let _ = wal::checkpoint(&writer);
@@ -266,6 +271,7 @@ pub(super) fn explain(error: StoreError, file: &Path) -> OpenError {
     match error {
         StoreError::Damaged => OpenError::Damaged { file: file.to_path_buf() },
         StoreError::ReadOnly => OpenError::ReadOnly { file: file.to_path_buf() },
-        other => OpenError::Store(other),
+        StoreError::Io if disk::is_read_only(file) => OpenError::ReadOnly { file: file.to_path_buf() },
+        error => OpenError::Store { file: file.to_path_buf(), error },
     }
 }

@@ -75,7 +75,7 @@ where
     let tx = Tx::new(snapshot.conn, shared.clock.now(), &shared.boot, &shared.recorders);
     let result = work(&tx);
     if let Some(fault @ StoreError::Damaged) = tx.take_fault() {
-        shared.meet(&fault);
+        shared.meet(fault);
     }
     result
 }

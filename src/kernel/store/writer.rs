@@ -83,8 +83,8 @@ impl Writer {
                     }
                 }
                 Err(failed) => {
-                    self.shared.meet(&failed.error);
-                    failed.ran.into_iter().for_each(|write| write.answer(Err(failed.error.echo())));
+                    let error = self.shared.meet(failed.error);
+                    failed.ran.into_iter().for_each(|write| write.answer(Err(error.echo())));
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Writer {
                 seen.trust
             }
             Err(error) => {
-                self.shared.meet(&error);
+                self.shared.meet(error);
                 Trust::Doubt
             }
         }
@@ -206,7 +206,7 @@ impl Writer {
             Ok(state) => {
                 self.checkpoints.done(state);
                 if let Err(error) = self.guard.checkpointed(&self.conn, state.backfilled) {
-                    self.shared.meet(&error);
+                    self.shared.meet(error);
                 }
             }
             // A full disk cannot take the pages. They stay in the WAL, and the next write says what is wrong.
