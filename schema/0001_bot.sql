@@ -73,22 +73,21 @@ CREATE TABLE bot_event_outbox (
 -- The open events of a subject, in their order.
 CREATE INDEX bot_event_outbox_open ON bot_event_outbox (subject, id)
   WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
+-- The oldest open event, and the list of them.
+CREATE INDEX bot_event_outbox_waiting ON bot_event_outbox (id)
+  WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
 -- What was given up, for the one who looks.
 CREATE INDEX bot_event_outbox_dead ON bot_event_outbox (id) WHERE dead_lettered_at IS NOT NULL;
 CREATE INDEX bot_event_outbox_abandoned ON bot_event_outbox (id) WHERE outcome = 'abandoned';
 
--- One row per subject with open events: its head, when that is due, and who holds the subject. Kept by the triggers
--- below, so that taking a page costs the same with a million events behind one waiting head.
+-- One row per subject with open events: its head and when that is due. Kept by the triggers below, so that taking a
+-- page costs the same with a million events behind one waiting head. A lease is on the events; the head's counts.
 CREATE TABLE bot_event_lanes (
-  subject      TEXT PRIMARY KEY,
-  head_id      INTEGER NOT NULL,
-  due_at       INTEGER NOT NULL,
-  locked_until INTEGER,
-  lease_boot   TEXT,
-  CONSTRAINT bot_event_lanes_lease_is_whole CHECK ((locked_until IS NULL) = (lease_boot IS NULL))
+  subject TEXT PRIMARY KEY,
+  head_id INTEGER NOT NULL,
+  due_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX bot_event_lanes_due ON bot_event_lanes (due_at, head_id);
-CREATE INDEX bot_event_lanes_leased ON bot_event_lanes (locked_until) WHERE locked_until IS NOT NULL;
 
 CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL

@@ -1,3 +1,5 @@
 //! Arguments and environment in, exit code out.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    pillarbox::run(std::env::args_os())
+}

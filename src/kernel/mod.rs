@@ -1,6 +1,7 @@
 //! What everything stands on: time, ids, secrets, events and the store. Knows no subsystem's table.
 
 pub mod clock;
+pub mod contract;
 pub mod events;
 pub mod id;
 pub mod secret;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{BotEventType, Chat};
+use crate::kernel::contract::{BotEventType, Chat};
 
 /// The member an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +207,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::{CATALOGUE, Event, Member, NftLevel};
-    use crate::kernel::events::Chat;
+    use crate::kernel::contract::Chat;
 
     fn one_of_each() -> Vec<Event> {
         let member = Member { uid: 7, chat: Some(Chat::Preview(70)) };

@@ -3,8 +3,6 @@
 //! A source calls [`crate::kernel::store::Tx::publish`] and knows neither outbox. Who records an event, and under which
 //! name, is decided by the recorders that the store was opened with.
 
-mod bot;
 mod catalogue;
 
-pub use bot::{BotEvent, BotEventType, Chat};
 pub use catalogue::{CATALOGUE, Entry, Event, Member, NftLevel};

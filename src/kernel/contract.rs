@@ -1,4 +1,4 @@
-//! The contract's event between a backend and the bot, as both sides and the wire know it.
+//! The contract between a backend and the bot: the forms that both sides and the wire share.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,23 @@ pub struct BotEvent {
     pub created_at: UnixMs,
     /// Failed attempts so far.
     pub attempts: i64,
+}
+
+/// A notification for the member's web cabinet (contract: `POST /bot/notification`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebNotification {
+    /// Whose cabinet.
+    pub magnet_uid: i64,
+    /// A short word for what it is about.
+    pub kind: String,
+    /// Its headline.
+    pub title: String,
+    /// Its text.
+    pub body: String,
+    /// Names the cause; a second notification of the same cause is not stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_key: Option<String>,
 }
 
 mod chat_as_text {

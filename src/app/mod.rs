@@ -1,0 +1,149 @@
+//! The assembled service: the one place that knows every subsystem, given to every edge.
+
+mod addressees;
+mod local_backend;
+mod passes;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::backend;
+use crate::chat::{Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
+use crate::config::{BotConfig, Config, EventSource, JobsConfig, StoreConfig, TelegramConfig};
+use crate::kernel::clock::Clock;
+use crate::kernel::store::{Db, OpenError, Role, Settings, StoreError, Synchronous};
+use crate::onboarding::content::{Content, Lang};
+use crate::onboarding::{self, Backend, Consumer};
+use addressees::Addressees;
+use local_backend::LocalBackend;
+use passes::Beat;
+
+/// The service, without the ways the world reaches it.
+pub(crate) struct App {
+    db: Db,
+    jobs: JobsConfig,
+    consumer: Option<Consumer>,
+    sender: Option<Sender>,
+    /// Stops what takes long inside a pass.
+    stop: CancellationToken,
+    /// When the consumer last ended a pass without an error.
+    polled: Beat,
+}
+
+/// What an app is put together from.
+pub(crate) struct Parts {
+    pub(crate) db: Db,
+    /// Whoever can deliver a message; none without a token.
+    pub(crate) messenger: Option<Arc<dyn Messenger>>,
+    /// The remote backend's client, if events come from one.
+    pub(crate) remote: Option<Arc<dyn Backend>>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Why an app could not be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// A shipped text is not valid: a fault of this build.
+    #[error(transparent)]
+    Onboarding(#[from] onboarding::Error),
+    /// The send queue could not be recovered.
+    #[error(transparent)]
+    Chat(#[from] crate::chat::Error),
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Opens the data directory with everyone who records events.
+///
+/// # Errors
+/// [`OpenError`], whose text says what to do.
+pub(crate) fn open_store(store: &StoreConfig, role: Role, clock: Clock) -> Result<Db, OpenError> {
+    let settings = Settings {
+        synchronous: match store.synchronous {
+            crate::config::Synchronous::Full => Synchronous::Full,
+            crate::config::Synchronous::Normal => Synchronous::Normal,
+        },
+        readers: store.readers,
+        queue: store.queue,
+        busy_timeout: store.busy_timeout,
+        cache: store.cache_bytes,
+        min_free: store.min_free_bytes,
+        ballast: store.ballast_bytes,
+    };
+    Db::open(&store.data_dir, role, &settings, clock, vec![crate::outbox::record, backend::record])
+}
+
+impl App {
+    /// Puts the service together and recovers what an earlier process left in flight.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(crate) async fn build(config: &Config, parts: Parts) -> Result<Self, Error> {
+        let Parts { db, messenger, remote, stop } = parts;
+        let source: Option<Arc<dyn Backend>> = match &config.bot.event_source {
+            EventSource::Local => Some(Arc::new(LocalBackend::new(db.clone()))),
+            EventSource::Remote(_) => remote,
+            EventSource::Off => None,
+        };
+        let content = Arc::new(Content::shipped(default_lang(&config.bot))?);
+        let sender = match messenger {
+            Some(messenger) => Some(open_sender(&config.telegram, &db, messenger, source.clone()).await?),
+            None => None,
+        };
+        let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
+        Ok(Self { db, jobs: config.jobs.clone(), consumer, sender, stop, polled: Beat::now() })
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub(crate) fn time_zone(&self) -> chrono_tz::Tz {
+        self.jobs.time_zone
+    }
+
+    /// Whether the consumer has been heard of lately; `None` when events are not consumed here.
+    pub(crate) fn consumer_silence(&self) -> Option<Duration> {
+        self.consumer.as_ref().map(|_| self.polled.since(Instant::now()))
+    }
+
+    /// Whether Telegram accepts the token; `None` without one.
+    pub(crate) fn is_telegram_authorized(&self) -> Option<bool> {
+        self.sender.as_ref().map(Sender::is_authorized)
+    }
+}
+
+async fn open_sender(
+    telegram: &TelegramConfig,
+    db: &Db,
+    messenger: Arc<dyn Messenger>,
+    backend: Option<Arc<dyn Backend>>,
+) -> Result<Sender, Error> {
+    let limits = Limits {
+        per_second: telegram.per_second as usize,
+        bulk_per_second: telegram.bulk_per_second as usize,
+        chat_interval: telegram.chat_interval,
+        group_per_minute: telegram.group_per_minute as usize,
+        max_in_flight: telegram.max_in_flight,
+    };
+    let settings = SenderSettings { give_up_after: telegram.give_up_after, timeout: telegram.timeout };
+    Ok(Sender::open(SenderParts {
+        db: db.clone(),
+        messenger,
+        addressee: Arc::new(Addressees { backend }),
+        limiter: Limiter::new(limits, db.clock().clone()),
+        settings,
+    })
+    .await?)
+}
+
+fn default_lang(bot: &BotConfig) -> Lang {
+    match bot.default_lang {
+        crate::config::Lang::Ru => Lang::Ru,
+        crate::config::Lang::En => Lang::En,
+    }
+}

@@ -1,0 +1,76 @@
+//! The passes of the service's jobs: each calls one subsystem and says when it wants to be called again.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::App;
+use crate::edge::jobs::{Again, Pass};
+use crate::onboarding::prune;
+
+/// When something last gave a sign of life, in real time: a moved clock proves nothing.
+pub(super) struct Beat(Mutex<Instant>);
+
+impl Beat {
+    pub(super) fn now() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    pub(super) fn beat(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(super) fn since(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl App {
+    /// Hands due bot events to the bot.
+    ///
+    /// # Errors
+    /// The backend's or the store's.
+    pub(crate) async fn poll_bot_outbox(&self) -> anyhow::Result<Pass> {
+        let Some(consumer) = &self.consumer else {
+            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
+        };
+        let report = consumer.run_once().await?;
+        self.polled.beat();
+        let again = if report.more { Again::Now } else { Again::Later };
+        Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
+    }
+
+    /// Deletes ledger marks that can no longer be needed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn prune_ledger(&self) -> anyhow::Result<Pass> {
+        let report = prune::run_once(&self.db, self.jobs.ledger_retention).await?;
+        Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
+    }
+
+    /// Waits for messages that are being sent, no longer than a send may take.
+    pub(crate) async fn drain(&self) {
+        if let Some(sender) = &self.sender {
+            sender.drain().await;
+        }
+    }
+
+    /// Sends what may be sent now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn send_telegram(&self) -> anyhow::Result<Pass> {
+        let Some(sender) = &self.sender else {
+            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
+        };
+        let report = sender.run_once(&self.stop).await?;
+        let again = report.next.map_or(Again::Later, Again::At);
+        let counts = json!({
+            "sent": report.sent, "again": report.again, "undeliverable": report.undeliverable,
+            "unknown": report.unknown, "skipped": report.skipped,
+        });
+        Ok(Pass { counts, again })
+    }
+}

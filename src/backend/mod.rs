@@ -1,0 +1,63 @@
+//! The backend's side of the contract with the bot: the outbox of bot events, and web notifications.
+//!
+//! **What.** An event is a row of `bot_event_outbox`, inserted in the transaction of the change it tells of: by
+//! [`emit()`], by `tx.publish` of a member's event, or by another program's SQL. Events of one subject are served in the
+//! order of their ids; the subject is the member if known (also through the binding), else the chat.
+//!
+//! **States.** open → processed (`handled`) · open → abandoned (ten failed attempts) · open → dead (ten failed attempts
+//! of `registered`). Abandoned and dead events are opened again by [`requeue::reopen`], a person's act.
+//!
+//! **Guarantees.**
+//! - No event is served or handled before an earlier open event of its subject: `tests/it/order.rs`.
+//! - A repeated acknowledgement changes nothing: `tests/it/bot_endpoints.rs`.
+//! - A known dedup key emits nothing: `tests/it/bot_endpoints.rs`.
+//! - What a page costs does not depend on history or on what waits behind one head: `tests/it/plans.rs`.
+//!
+//! **Windows.** Emitting is part of its caller's transaction: there is none. A claim that is cut off leaves a lease of an
+//! earlier boot, which counts for nothing. An acknowledgement is one transaction; lost on the way, it is repeated.
+//!
+//! **Not here.** What an event does to the bot (`onboarding`), HTTP (`edge`), members' endpoints.
+
+mod acknowledge;
+pub(crate) mod emit;
+pub(crate) mod inspect;
+mod notification;
+pub(crate) mod page;
+pub(crate) mod requeue;
+mod sql;
+
+use std::time::Duration;
+
+pub(crate) use acknowledge::{Ack, Acknowledged, Retry, acknowledge, close_handled, is_head, put_off};
+pub(crate) use emit::{Emitted, NewBotEvent, emit, record};
+pub(crate) use notification::store_notification;
+
+use crate::kernel::store::{StoreError, Wake};
+
+/// Bot events have been committed.
+pub(crate) const BOT_EVENTS: Wake = Wake("bot-events");
+
+/// An event that has failed so often is given up (contract: `BOT_OUTBOX_MAX_ATTEMPTS`).
+pub(crate) const MAX_ATTEMPTS: i64 = 10;
+/// The first factor of the back-off: 60 s × 2^attempts (contract: `BOT_OUTBOX_BACKOFF_BASE_SECONDS`).
+pub(crate) const BACKOFF_BASE: Duration = Duration::from_secs(60);
+/// How long the local consumer holds a page before others may take it (contract: the redlock's TTL).
+pub(crate) const LEASE: Duration = Duration::from_secs(25);
+/// Events of a page when nobody asks for another number (contract).
+pub(crate) const DEFAULT_PAGE: i64 = 100;
+/// The most a page holds (contract), and the most ids of one list of an acknowledgement.
+pub(crate) const LARGEST_PAGE: i64 = 500;
+/// What is kept of a failure's text.
+const ERROR_LENGTH: usize = 300;
+
+/// What a caller of the backend can act on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// Neither a chat nor a member: whose event would it be?
+    #[error("an event needs a telegramId or a magnetUid")]
+    NoSubject,
+    /// The store's.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,44 @@
+//! Every statement on `bot_event_outbox`, its lanes and `web_notifications`; nobody else touches these tables.
+
+mod events;
+mod lists;
+
+use rusqlite::named_params;
+
+pub(super) use events::{
+    Failure, abandon, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert, is_head, lease,
+    put_off, release_lease, renew_lease, reopen,
+};
+pub(super) use lists::{count_abandoned, count_dead, count_open, count_waiting, find_row, list, oldest_open, waiting};
+
+use crate::kernel::contract::WebNotification;
+use crate::kernel::store::{StoreError, Tx};
+
+/// Stores a notification, unless one of the same cause is there.
+pub(super) fn insert_notification(tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO web_notifications (magnet_uid, kind, title, body, dedup_key, created_at)
+         VALUES (:uid, :kind, :title, :body, :dedup_key, :now)
+         ON CONFLICT (dedup_key) DO NOTHING",
+        named_params! {
+            ":uid": notification.magnet_uid,
+            ":kind": notification.kind,
+            ":title": notification.title,
+            ":body": notification.body,
+            ":dedup_key": notification.dedup_key,
+            ":now": tx.now(),
+        },
+    )?;
+    Ok(())
+}
+
+/// The last hundred notifications, oldest first: id, member, title.
+pub(super) fn last_notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>, StoreError> {
+    tx.query_all(
+        "SELECT id, magnet_uid, title FROM (
+           SELECT id, magnet_uid, title FROM web_notifications ORDER BY id DESC LIMIT 100)
+         ORDER BY id",
+        [],
+        |row| Ok((row.get("id")?, row.get("magnet_uid")?, row.get("title")?)),
+    )
+}

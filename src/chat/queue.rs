@@ -1,0 +1,214 @@
+//! Queueing, claiming and settling messages, each within the caller's transaction.
+//!
+//! A claim is fenced by its attempt number: whoever settles another attempt than the last changes nothing.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::addressee::{Addressee, Permit};
+use super::kind::Kind;
+use super::limiter::Pause;
+use super::message::{Keyboard, NewMessage, Rendered};
+use super::outcome::{FailureCode, Outcome};
+use super::plain::plain_text;
+use super::sql::{self, Fence, Waiting};
+use super::verdict::{Attempt, Change, Doubt, Verdict, decide};
+use super::{Error, QUEUED};
+use crate::kernel::clock::UnixMs;
+use crate::kernel::store::Tx;
+
+/// What became of queueing a message; the id either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enqueued {
+    /// It is queued.
+    New(i64),
+    /// One with its key was queued before, and nothing changed.
+    Known(i64),
+}
+
+/// A message that this process may send now, once.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    /// The row.
+    pub(crate) id: i64,
+    /// What is sent.
+    pub(crate) message: Rendered,
+    /// What the policy looks at.
+    pub(crate) attempt: Attempt,
+}
+
+/// What became of claiming a message.
+#[derive(Clone, Debug)]
+pub(crate) enum Claimed {
+    /// It is ours.
+    Message(Box<Claim>),
+    /// It was closed without an attempt.
+    Skipped {
+        /// Its kind, for the count.
+        kind: Kind,
+        /// Why.
+        code: FailureCode,
+    },
+    /// It is not there to be taken any more.
+    Nothing,
+}
+
+/// An ended attempt, to be recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    /// Which attempt.
+    pub(crate) claim: Claim,
+    /// How it ended.
+    pub(crate) outcome: Outcome,
+    /// The pauses that it caused.
+    pub(crate) pauses: Vec<Pause>,
+    /// The age from which a refused message is given up.
+    pub(crate) give_up_after: Duration,
+}
+
+/// Queues a message in the caller's transaction, and wakes the sender once that is committed.
+///
+/// # Errors
+/// [`Error::InvalidButton`] for a button that Telegram would not take; the store's.
+pub(crate) fn enqueue(tx: &Tx<'_>, message: &NewMessage) -> Result<Enqueued, Error> {
+    message.keyboard.check()?;
+    let keyboard = (!message.keyboard.0.is_empty())
+        .then(|| serde_json::to_string(&message.keyboard).expect("rows of strings are always JSON"));
+    let fallback = message.fallback.as_ref().map(serde_json::Value::to_string);
+    if let Some(id) = sql::insert_once(tx, message, &sql::NewJson { keyboard, fallback })? {
+        tx.wake(QUEUED);
+        return Ok(Enqueued::New(id));
+    }
+    Ok(Enqueued::Known(sql::load_id_by_key(tx, &message.dedup_key)?))
+}
+
+/// Claims a waiting message if it still is the head of its lane and its addressee still wants it.
+pub(super) fn claim(tx: &Tx<'_>, addressee: &dyn Addressee, id: i64, lease: UnixMs) -> Result<Claimed, Error> {
+    let Some(waiting) = sql::find_claimable(tx, id)? else { return Ok(Claimed::Nothing) };
+    let kind = waiting.kind;
+    let skipped = |code| Claimed::Skipped { kind, code };
+    match addressee.permits(tx, waiting.chat_id, kind)? {
+        Permit::Granted => {}
+        Permit::OptedOut => {
+            sql::close_waiting(tx, id, "skipped", FailureCode::OptedOut)?;
+            return Ok(skipped(FailureCode::OptedOut));
+        }
+        Permit::Unreachable => {
+            sql::close_waiting(tx, id, "skipped", FailureCode::Unreachable)?;
+            fall_back(tx, addressee, id)?;
+            return Ok(skipped(FailureCode::Unreachable));
+        }
+    }
+    let Some(keyboard) = read_keyboard(waiting.keyboard.as_deref()) else {
+        // Left to wait it would hold its lane, and the pass, for ever.
+        sql::close_waiting(tx, id, "undeliverable", FailureCode::ButtonInvalid)?;
+        fall_back(tx, addressee, id)?;
+        return Ok(skipped(FailureCode::ButtonInvalid));
+    };
+    sql::mark_sending(tx, id, lease)?;
+    let attempts = waiting.attempts + 1;
+    Ok(Claimed::Message(Box::new(Claim::new(waiting, attempts, keyboard))))
+}
+
+/// Records how an attempt ended. `None` if it is not the attempt that the row waits for: then nothing changes.
+pub(super) fn settle(tx: &Tx<'_>, addressee: &dyn Addressee, ended: &Ended) -> Result<Option<Verdict>, Error> {
+    let claim = &ended.claim;
+    let fence = Fence { id: claim.id, attempts: claim.attempt.attempts };
+    let verdict = decide(&claim.attempt, &ended.outcome, ended.give_up_after, tx.now());
+    keep_pauses(tx, &ended.pauses)?;
+    let changed = match verdict {
+        Verdict::Sent { message_id } => sql::mark_sent(tx, fence, message_id)?,
+        Verdict::Again { due_at, code, doubt, .. } => sql::mark_again(tx, fence, due_at, code, count(doubt))?,
+        Verdict::Undeliverable { code, .. } => sql::close_claimed(tx, fence, "undeliverable", code, 0)?,
+        Verdict::Unknown { code } => sql::close_claimed(tx, fence, "unknown", code, 1)?,
+    };
+    if changed == 0 {
+        return Ok(None);
+    }
+    follow_up(tx, addressee, claim, &verdict)?;
+    // Another message of this lane may go now.
+    tx.wake(QUEUED);
+    Ok(Some(verdict))
+}
+
+/// Treats messages that were in flight when the process ended, or whose sender was lost, as attempts of unknown
+/// outcome. Those in `in_hand` (id and attempt) are this process's own and are left alone, whatever the clock says.
+pub(super) fn recover(
+    tx: &Tx<'_>,
+    addressee: &dyn Addressee,
+    in_hand: &HashSet<(i64, i64)>,
+) -> Result<Vec<(i64, Kind, Verdict)>, Error> {
+    let mut verdicts = Vec::new();
+    for waiting in sql::void_sends(tx)? {
+        let attempts = waiting.attempts;
+        if in_hand.contains(&(waiting.id, attempts)) {
+            continue;
+        }
+        let (id, kind) = (waiting.id, waiting.kind);
+        let claim = Claim::new(waiting, attempts, Keyboard::default());
+        let outcome = Outcome::Unknown { code: FailureCode::Crashed };
+        let ended = Ended { claim, outcome, pauses: Vec::new(), give_up_after: Duration::ZERO };
+        verdicts.extend(settle(tx, addressee, &ended)?.map(|verdict| (id, kind, verdict)));
+    }
+    Ok(verdicts)
+}
+
+impl Claim {
+    fn new(waiting: Waiting, attempts: i64, keyboard: Keyboard) -> Self {
+        let Waiting { id, chat_id, kind, text, format, unknown_count, waiting_since, .. } = waiting;
+        Self {
+            id,
+            message: Rendered { chat_id, text, format, keyboard },
+            attempt: Attempt { kind, format, attempts, unknown_count, waiting_since },
+        }
+    }
+}
+
+fn follow_up(tx: &Tx<'_>, addressee: &dyn Addressee, claim: &Claim, verdict: &Verdict) -> Result<(), Error> {
+    let chat_id = claim.message.chat_id;
+    match *verdict {
+        Verdict::Again { change: Change::Chat(to), .. } => {
+            sql::move_chat(tx, chat_id, to)?;
+            addressee.moved(tx, chat_id, to)?;
+        }
+        Verdict::Again { change: Change::Plain, .. } => {
+            sql::set_plain_text(tx, claim.id, &plain_text(&claim.message.text))?;
+        }
+        Verdict::Undeliverable { reason, .. } => {
+            if let Some(reason) = reason {
+                addressee.unreachable(tx, chat_id, reason)?;
+            }
+            fall_back(tx, addressee, claim.id)?;
+        }
+        Verdict::Sent { .. } | Verdict::Again { change: Change::None, .. } | Verdict::Unknown { .. } => {}
+    }
+    Ok(())
+}
+
+fn keep_pauses(tx: &Tx<'_>, pauses: &[Pause]) -> Result<(), Error> {
+    if !pauses.is_empty() {
+        sql::drop_ended_pauses(tx)?;
+    }
+    for pause in pauses {
+        sql::keep_pause(tx, *pause)?;
+    }
+    Ok(())
+}
+
+fn fall_back(tx: &Tx<'_>, addressee: &dyn Addressee, id: i64) -> Result<(), Error> {
+    match sql::take_fallback(tx, id)? {
+        Some(fallback) => Ok(addressee.fall_back(tx, &fallback)?),
+        None => Ok(()),
+    }
+}
+
+fn read_keyboard(json: Option<&str>) -> Option<Keyboard> {
+    json.map_or_else(|| Some(Keyboard::default()), |json| serde_json::from_str(json).ok())
+}
+
+const fn count(doubt: Doubt) -> i64 {
+    match doubt {
+        Doubt::MayHaveArrived => 1,
+        Doubt::None => 0,
+    }
+}

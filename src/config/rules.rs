@@ -1,0 +1,131 @@
+//! Rules between keys, and what works but is probably not meant.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use super::Setting;
+use super::problem::{Origin, Place, Problem, Warning};
+use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
+use super::{Config, sections::TelegramConfig};
+
+/// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
+pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], problems: &mut Vec<Problem>) {
+    let mut report = |key: &str, what: String, advice: String| {
+        let setting = settings.iter().find(|setting| setting.key.dotted() == key);
+        let (value, origin) = setting.map_or((None, Origin::from(Place::Default)), |setting| {
+            (setting.value.clone().filter(|_| !setting.key.is_secret()), setting.origin.clone())
+        });
+        problems.push(Problem { key: Some(key.to_owned()), value, origin, what, advice });
+    };
+    let rates = (checked.find_integer("telegram.bulk_per_second"), checked.find_integer("telegram.per_second"));
+    if let (Some(bulk), Some(all)) = rates
+        && bulk > all
+    {
+        let what = format!("bulk messages are part of telegram.per_second, which is {all}");
+        report("telegram.bulk_per_second", what, "lower it, or raise telegram.per_second".to_owned());
+    }
+    let times = (checked.find_duration("telegram.connect_timeout"), checked.find_duration("telegram.timeout"));
+    if let (Some(connect), Some(whole)) = times
+        && connect > whole
+    {
+        let whole = super::value::duration_text(whole);
+        let what = format!("connecting is part of telegram.timeout, which is \"{whole}\"");
+        report("telegram.connect_timeout", what, "lower it, or raise telegram.timeout".to_owned());
+    }
+    if checked.find_word("bot.event_source") == Some("remote") {
+        let why = "it is required by bot.event_source = \"remote\"";
+        for (key, advice) in [
+            ("bot.remote_url", "set it to the backend's base address, or choose another event_source"),
+            ("bot.backend_secret", "set it (or backend_secret_file) to the secret that the remote backend expects"),
+        ] {
+            if !checked.0.contains_key(key) && !broken.iter().any(|name| name == key) {
+                report(key, why.to_owned(), advice.to_owned());
+            }
+        }
+    }
+}
+
+/// What `config check` and the start-up say about a configuration that is valid.
+pub(super) fn warnings(config: &Config) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |key: &str, text: &str| warnings.push(Warning { key: key.to_owned(), text: text.to_owned() });
+    if config.store.synchronous == Synchronous::Normal {
+        warn("store.synchronous", "a power cut may lose commits that were acknowledged");
+    }
+    http_warnings(&config.http, &mut warn);
+    bot_warnings(&config.bot, config.setting("bot.remote_url").value.is_some(), &mut warn);
+    telegram_warnings(&config.telegram, &config.bot, &mut warn);
+    for setting in config.settings.iter().filter(|setting| setting.key.is_secret()) {
+        let directly = setting.origin.content_of.is_none();
+        match &setting.origin.place {
+            Place::Set if directly => {
+                warn(
+                    &setting.key.dotted(),
+                    "every user of this machine can read arguments; use the file or the environment",
+                );
+            }
+            Place::File { path, .. } if directly && others_can_read(path) => {
+                warn(&setting.key.dotted(), "other users can read the file it is in; run `chmod 600` on it");
+            }
+            _ => {}
+        }
+    }
+    warnings
+}
+
+fn http_warnings(http: &HttpConfig, warn: &mut impl FnMut(&str, &str)) {
+    if !http.listen.ip().is_loopback() {
+        warn("http.listen", "this is plain HTTP on the network; put a proxy with TLS before it");
+    }
+}
+
+fn bot_warnings(bot: &BotConfig, with_url: bool, warn: &mut impl FnMut(&str, &str)) {
+    match &bot.backend_secret {
+        None => warn("bot.backend_secret", "it is unset, so /bot and /auth answer 503; `pillarbox init` generates one"),
+        // 16 characters of hex are 64 bits: less can be tried out over a network in a patient attacker's time.
+        Some(secret) if secret.expose().len() < 16 => warn("bot.backend_secret", "it is shorter than 16 characters"),
+        Some(_) => {}
+    }
+    match &bot.event_source {
+        EventSource::Remote(remote) if in_the_clear(&remote.url) => {
+            warn("bot.remote_url", "the secret travels unencrypted; use https");
+        }
+        EventSource::Remote(_) => {}
+        EventSource::Local | EventSource::Off if with_url => {
+            warn("bot.remote_url", "it is not used, since bot.event_source is not `remote`");
+        }
+        EventSource::Local | EventSource::Off => {}
+    }
+}
+
+fn telegram_warnings(telegram: &TelegramConfig, bot: &BotConfig, warn: &mut impl FnMut(&str, &str)) {
+    match (&telegram.token, &bot.event_source) {
+        (Some(_), _) if in_the_clear(&telegram.api_url) => {
+            warn("telegram.api_url", "the token travels unencrypted; use https");
+        }
+        (Some(_), _) => {}
+        (None, EventSource::Off) => {
+            warn("telegram.token", "it is unset, so the bot is off; events wait for a bot that fetches them from /bot");
+        }
+        (None, EventSource::Local | EventSource::Remote(_)) => {
+            warn("telegram.token", "it is unset, so messages are queued and not sent");
+        }
+    }
+}
+
+/// Whether requests to `url` can be read on the way.
+fn in_the_clear(url: &Url) -> bool {
+    let local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => IpAddr::V4(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).is_loopback(),
+        None => false,
+    };
+    url.scheme() == "http" && !local
+}
+
+fn others_can_read(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
+}

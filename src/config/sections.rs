@@ -1,0 +1,287 @@
+//! The checked sections. A component is handed its own section and never sees the others, nor any text to parse.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+use super::value::Value;
+use crate::kernel::secret::Secret;
+
+/// `[store]`: the database file.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// Directory of the database, its lock and its backups.
+    pub data_dir: PathBuf,
+    /// When a commit counts as done.
+    pub synchronous: Synchronous,
+    /// Connections that read at the same time.
+    pub readers: u32,
+    /// Writes that may wait before the next is refused.
+    pub queue: usize,
+    /// How long a write waits for another program's lock.
+    pub busy_timeout: Duration,
+    /// The writer's page cache, in bytes.
+    pub cache_bytes: u64,
+    /// Free space, in bytes, below which intake is refused.
+    pub min_free_bytes: u64,
+    /// Size of the file that is given up when the disk is full, in bytes; 0 for none.
+    pub ballast_bytes: u64,
+}
+
+/// SQLite's `synchronous` pragma, of which two levels are offered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Synchronous {
+    /// A commit is on the disk when it is answered.
+    Full,
+    /// A power cut may lose the last commits, never the file's consistency.
+    Normal,
+}
+
+/// `[http]`: the HTTP server.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Address and port; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// How long work in hand may take to end.
+    pub shutdown_timeout: Duration,
+    /// Largest body that is read, in bytes.
+    pub body_limit_bytes: usize,
+}
+
+/// `[log]`: what is logged and how.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// Directives of the filter; they have been checked.
+    pub level: String,
+    /// The form of a line.
+    pub format: LogFormat,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[bot]`: the contract between bot and backend.
+#[derive(Clone, Debug)]
+pub struct BotConfig {
+    /// What `/bot` and `/auth` ask for; unset means they answer 503.
+    pub backend_secret: Option<Secret>,
+    /// Where events are consumed from, `auto` resolved.
+    pub event_source: EventSource,
+    /// Language of people who have not chosen one.
+    pub default_lang: Lang,
+}
+
+/// Where bot events are consumed from.
+#[derive(Clone, Debug)]
+pub enum EventSource {
+    /// From this file.
+    Local,
+    /// Nowhere; a bot elsewhere may fetch them over HTTP.
+    Off,
+    /// From another backend, as a client of the contract.
+    Remote(RemoteBackend),
+}
+
+/// The backend of `event_source = "remote"`.
+#[derive(Clone, Debug)]
+pub struct RemoteBackend {
+    /// Its base address.
+    pub url: Url,
+    /// Its name in the ledger.
+    pub source: String,
+    /// The bearer secret it asks for (`bot.backend_secret`).
+    pub secret: Secret,
+}
+
+/// A language that texts exist in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lang {
+    /// Russian.
+    Ru,
+    /// English.
+    En,
+}
+
+/// `[telegram]`: the Bot API and its limits.
+#[derive(Clone, Debug)]
+pub struct TelegramConfig {
+    /// The bot's token; unset means nothing is sent.
+    pub token: Option<Secret>,
+    /// Base address of the Bot API.
+    pub api_url: Url,
+    /// Messages a second over all chats.
+    pub per_second: u32,
+    /// Of those, bulk messages; at most `per_second`.
+    pub bulk_per_second: u32,
+    /// Pause between two messages to one chat.
+    pub chat_interval: Duration,
+    /// Messages a minute to one group.
+    pub group_per_minute: u32,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How long connecting may take; at most `timeout`.
+    pub connect_timeout: Duration,
+    /// Calls under way at the same time.
+    pub max_in_flight: usize,
+    /// Age at which a message is no longer tried.
+    pub give_up_after: Duration,
+}
+
+/// `[jobs]`: schedules and retention.
+#[derive(Clone, Debug)]
+pub struct JobsConfig {
+    /// The zone of the schedules.
+    pub time_zone: chrono_tz::Tz,
+    /// How long the ledger remembers a handled event.
+    pub ledger_retention: Duration,
+}
+
+/// The values that passed, by dotted name. While problems are being collected some may be missing.
+pub(super) struct Checked(pub(super) std::collections::BTreeMap<String, Value>);
+
+/// Why asking [`Checked`] for a key of the table cannot fail: every load asks for every key.
+const IN_THE_TABLE: &str = "the key is in KEYS, its kind is the one asked for, and its default parses";
+
+impl Checked {
+    pub(super) fn find_integer(&self, key: &str) -> Option<u32> {
+        match self.0.get(key)? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find_duration(&self, key: &str) -> Option<Duration> {
+        match self.0.get(key)? {
+            Value::Duration(length) => Some(*length),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find_size(&self, key: &str) -> Option<u64> {
+        match self.0.get(key)? {
+            Value::Size(bytes) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find_word(&self, key: &str) -> Option<&str> {
+        match self.0.get(key)? {
+            Value::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find_url(&self, key: &str) -> Option<Url> {
+        match self.0.get(key)? {
+            Value::Url(url) => Some(url.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find_secret(&self, key: &str) -> Option<Secret> {
+        match self.0.get(key)? {
+            Value::Secret(secret) => Some(secret.clone()),
+            _ => None,
+        }
+    }
+
+    fn integer(&self, key: &str) -> u32 {
+        self.find_integer(key).expect(IN_THE_TABLE)
+    }
+
+    fn count(&self, key: &str) -> usize {
+        usize::try_from(self.integer(key)).expect("a number of 32 bits fits the machines we run on")
+    }
+
+    fn duration(&self, key: &str) -> Duration {
+        self.find_duration(key).expect(IN_THE_TABLE)
+    }
+
+    fn size(&self, key: &str) -> u64 {
+        self.find_size(key).expect(IN_THE_TABLE)
+    }
+
+    fn word(&self, key: &str) -> &str {
+        self.find_word(key).expect(IN_THE_TABLE)
+    }
+
+    pub(super) fn store(&self) -> StoreConfig {
+        let Some(Value::Path(data_dir)) = self.0.get("store.data_dir") else { unreachable!("{IN_THE_TABLE}") };
+        StoreConfig {
+            data_dir: data_dir.clone(),
+            synchronous: if self.word("store.synchronous") == "full" { Synchronous::Full } else { Synchronous::Normal },
+            readers: self.integer("store.readers"),
+            queue: self.count("store.queue"),
+            busy_timeout: self.duration("store.busy_timeout"),
+            cache_bytes: self.size("store.cache"),
+            min_free_bytes: self.size("store.min_free"),
+            ballast_bytes: self.size("store.ballast"),
+        }
+    }
+
+    pub(super) fn http(&self) -> HttpConfig {
+        let Some(Value::Address(listen)) = self.0.get("http.listen") else { unreachable!("{IN_THE_TABLE}") };
+        HttpConfig {
+            listen: *listen,
+            shutdown_timeout: self.duration("http.shutdown_timeout"),
+            body_limit_bytes: usize::try_from(self.size("http.body_limit")).expect("its bound is 64 MB"),
+        }
+    }
+
+    pub(super) fn log(&self) -> LogConfig {
+        let format = match self.word("log.format") {
+            "text" => LogFormat::Text,
+            "json" => LogFormat::Json,
+            _ => LogFormat::Auto,
+        };
+        LogConfig { level: self.word("log.level").to_owned(), format }
+    }
+
+    /// `None` while `remote` lacks its address or secret, which is a problem that has been reported then.
+    pub(super) fn bot(&self) -> Option<BotConfig> {
+        let backend_secret = self.find_secret("bot.backend_secret");
+        let with_token = self.find_secret("telegram.token").is_some();
+        let event_source = match self.word("bot.event_source") {
+            "remote" => EventSource::Remote(RemoteBackend {
+                url: self.find_url("bot.remote_url")?,
+                source: self.word("bot.remote_source").to_owned(),
+                secret: backend_secret.clone()?,
+            }),
+            "local" => EventSource::Local,
+            "auto" if with_token => EventSource::Local,
+            _ => EventSource::Off,
+        };
+        let default_lang = if self.word("bot.default_lang") == "ru" { Lang::Ru } else { Lang::En };
+        Some(BotConfig { backend_secret, event_source, default_lang })
+    }
+
+    pub(super) fn telegram(&self) -> TelegramConfig {
+        TelegramConfig {
+            token: self.find_secret("telegram.token"),
+            api_url: self.find_url("telegram.api_url").expect(IN_THE_TABLE),
+            per_second: self.integer("telegram.per_second"),
+            bulk_per_second: self.integer("telegram.bulk_per_second"),
+            chat_interval: self.duration("telegram.chat_interval"),
+            group_per_minute: self.integer("telegram.group_per_minute"),
+            timeout: self.duration("telegram.timeout"),
+            connect_timeout: self.duration("telegram.connect_timeout"),
+            max_in_flight: self.count("telegram.max_in_flight"),
+            give_up_after: self.duration("telegram.give_up_after"),
+        }
+    }
+
+    pub(super) fn jobs(&self) -> JobsConfig {
+        let Some(Value::Zone(time_zone)) = self.0.get("jobs.time_zone") else { unreachable!("{IN_THE_TABLE}") };
+        JobsConfig { time_zone: *time_zone, ledger_retention: self.duration("jobs.ledger_retention") }
+    }
+}

@@ -1,0 +1,182 @@
+//! A running server: the store, the app, its jobs and its HTTP surface, begun and ended in order.
+//!
+//! **Start.** The listener is bound first, so that a taken port is an error before anything is opened; then the store,
+//! the app (which recovers what an earlier process left in flight), the surface, the jobs.
+//!
+//! **End.** One token stops intake and the taking of new work at the same moment. Requests and passes in hand then have
+//! `http.shutdown_timeout` to end; what has not ended by then is found at the next start by its lease. The store closes
+//! last.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::http::{self, HttpState, ReadyCheck};
+use super::jobs::Driver;
+use super::telegram::{Client, TelegramSettings};
+use crate::app::{App, Parts};
+use crate::chat::Messenger;
+use crate::config::Config;
+use crate::kernel::store::Db;
+
+/// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+/// What the store gets for its own end, beside the shutdown's time.
+const CLOSING: Duration = Duration::from_secs(8);
+
+/// What a server is put together from.
+pub(crate) struct HostParts {
+    pub(crate) config: Config,
+    pub(crate) db: Db,
+    pub(crate) listener: TcpListener,
+    pub(crate) metrics: PrometheusHandle,
+    pub(crate) stop: CancellationToken,
+}
+
+/// A server whose parts are ready and do nothing yet.
+pub(crate) struct Host {
+    config: Config,
+    app: Arc<App>,
+    driver: Arc<Driver>,
+    listener: TcpListener,
+    metrics: PrometheusHandle,
+    stop: CancellationToken,
+}
+
+impl Host {
+    /// Puts the app together.
+    ///
+    /// # Errors
+    /// When the configuration does not make a client, or the store fails.
+    pub(crate) async fn build(parts: HostParts) -> anyhow::Result<Self> {
+        let HostParts { config, db, listener, metrics, stop } = parts;
+        let app = Arc::new(assemble(&config, db, stop.clone()).await?);
+        let driver = Driver::new(Arc::clone(&app));
+        Ok(Self { config, app, driver, listener, metrics, stop })
+    }
+
+    /// Where it will listen.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The jobs, for surfaces that run them.
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// Serves until the stop token is cancelled, and ends in order.
+    pub(crate) async fn run(self, others: http::Router) {
+        let Self { config, app, driver, listener, metrics, stop } = self;
+        let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, metrics.clone());
+        state.checks = checks(&app);
+        let limits = state.limits;
+        let surface = http::serve(listener, http::router(state, others), limits, stop.clone());
+        let tidying = tokio::spawn(http::keep_metrics_tidy(metrics));
+        let working = async {
+            driver.run(stop.clone()).await;
+            app.drain().await;
+        };
+        let overdue = async {
+            stop.cancelled().await;
+            tokio::time::sleep(config.http.shutdown_timeout).await;
+        };
+        tokio::select! {
+            _ = async { tokio::join!(surface, working) } => {}
+            () = overdue => tracing::warn!("work in hand was cut off by the shutdown; the next start takes it up"),
+        }
+        tidying.abort();
+        if tokio::time::timeout(CLOSING, app.db().close()).await.is_err() {
+            tracing::warn!("the store did not close in time; nothing acknowledged is lost");
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// Puts the app of this configuration together, with its clients.
+///
+/// # Errors
+/// When a client cannot be made, or the store fails.
+pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -> anyhow::Result<App> {
+    let telegram = &config.telegram;
+    let messenger = match &telegram.token {
+        Some(token) => {
+            let settings = TelegramSettings {
+                api_url: telegram.api_url.to_string(),
+                token: token.clone(),
+                timeout: telegram.timeout,
+                connect_timeout: telegram.connect_timeout,
+            };
+            Some(Arc::new(Client::new(&settings).context("telegram")?) as Arc<dyn Messenger>)
+        }
+        None => None,
+    };
+    Ok(App::build(config, Parts { db, messenger, remote: None, stop }).await?)
+}
+
+fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
+    let consumer = Arc::clone(app);
+    let telegram = Arc::clone(app);
+    vec![
+        ReadyCheck::new("consumer", move || match consumer.consumer_silence() {
+            Some(silence) if silence > LONGEST_SILENCE => {
+                Err(format!("no pass has ended for {} s; see the log", silence.as_secs()))
+            }
+            _ => Ok(()),
+        }),
+        ReadyCheck::new("telegram", move || match telegram.is_telegram_authorized() {
+            Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
+            _ => Ok(()),
+        }),
+    ]
+}
+
+/// The process's signals: the first SIGTERM or SIGINT stops in order, the second ends at once.
+pub(crate) struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    /// Listens from here on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// Cancels `stop` at the first signal; ends the process at the second.
+    pub(crate) async fn obey(mut self, stop: CancellationToken) {
+        self.next().await;
+        tracing::info!("stopping: no new work is taken, what is in hand is finished; a second signal ends at once");
+        stop.cancel();
+        self.next().await;
+        tracing::warn!("ended at once by a second signal");
+        std::process::exit(130);
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
+
+/// Caught panics are logged by place only: their text may hold what no log may.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|at| format!("{}:{}", at.file(), at.line())).unwrap_or_default();
+        tracing::error!(place, "a panic was caught; this is a fault of pillarbox");
+    }));
+}

@@ -1,0 +1,203 @@
+//! From bytes to a typed body or query, or to a problem that names what is wrong with it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use futures_util::StreamExt;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+
+use super::error::{Fault, Problem};
+use super::{HttpState, Limits};
+
+/// What is repeated to the client of its own input, in characters.
+const LONGEST_DETAIL: usize = 200;
+
+/// A JSON body of this form.
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::wrong_content_type());
+        }
+        let reading = read(request, &state.limits);
+        let bytes = tokio::time::timeout(state.limits.body, reading).await.map_err(|_| Problem::body_too_slow())??;
+        let text = std::str::from_utf8(&bytes).map_err(|error| Problem::not_utf8(error.valid_up_to()))?;
+        parse(text).map(Self)
+    }
+}
+
+/// `application/json`, or a type built on it (RFC 6839), in UTF-8.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let Ok(text) = value.to_str() else { return false };
+    let mut parts = text.split(';').map(|part| part.trim().to_ascii_lowercase());
+    let named = parts.next().unwrap_or_default();
+    let is_named = named == "application/json" || (named.starts_with("application/") && named.ends_with("+json"));
+    is_named && parts.all(|parameter| !parameter.starts_with("charset=") || is_utf8_charset(&parameter))
+}
+
+fn is_utf8_charset(parameter: &str) -> bool {
+    matches!(parameter, "charset=utf-8" | "charset=\"utf-8\"" | "charset=utf8")
+}
+
+async fn read(request: Request, limits: &Limits) -> Result<Vec<u8>, Problem> {
+    let limit = limits.body_bytes;
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| usize::try_from(length).map_or(true, |length| length > limit)) {
+        return Err(Problem::body_too_large(limit));
+    }
+    gather(request.into_body(), limit).await
+}
+
+async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    let mut parts = body.into_data_stream();
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|_| Problem::body_broken_off())?;
+        if bytes.len() + part.len() > limit {
+            return Err(Problem::body_too_large(limit));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+/// Parses `text`. Deep nesting ends at serde_json's limit of 128 levels, far from the end of the stack.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let mut source = serde_json::Deserializer::from_str(text);
+    let parsed = serde_path_to_error::deserialize(&mut source);
+    let Object(value) = parsed.map_err(|error| refusal(text, &error.path().to_string(), error.inner()))?;
+    source.end().map_err(|error| not_json(&error))?;
+    Ok(value)
+}
+
+fn refusal(text: &str, path: &str, error: &serde_json::Error) -> Problem {
+    // The form is checked while reading, so what comes after the fault may not be JSON at all.
+    if let Err(broken) = serde_json::from_str::<IgnoredAny>(text) {
+        return not_json(&broken);
+    }
+    let detail = shortened(&error.to_string());
+    let fault = Fault::new(blamed(path, &detail), detail.clone());
+    match error.classify() {
+        Category::Data => Problem::invalid_body(vec![fault]),
+        Category::Io | Category::Syntax | Category::Eof => Problem::not_json(detail, vec![fault]),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    let detail = shortened(&error.to_string());
+    Problem::not_json(detail.clone(), vec![Fault::new("body", detail)])
+}
+
+/// The field at fault. That a field is missing, unknown or doubled serde tells in words, at the object around it.
+fn blamed(path: &str, detail: &str) -> String {
+    let told = ["missing field `", "unknown field `", "duplicate field `"];
+    let name = told.iter().find_map(|words| detail.strip_prefix(words)?.split('`').next());
+    match (path, name) {
+        // The root has no name of its own.
+        (".", None) => "body".to_owned(),
+        (".", Some(name)) => name.to_owned(),
+        (path, Some(name)) if path != name && !path.ends_with(&format!(".{name}")) => format!("{path}.{name}"),
+        (path, _) => path.to_owned(),
+    }
+}
+
+/// An object of JSON, and no list: serde's derived forms would take their fields from a list too, by position.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        from.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_DETAIL) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The query of an address that takes no parameters.
+pub(super) struct NoQuery;
+
+impl FromRequestParts<Arc<HttpState>> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<HttpState>) -> Result<Self, Problem> {
+        parameters(&parts.uri, []).map(|[]| Self)
+    }
+}
+
+/// The values of these parameters. One that is not known, or given twice, is refused: it would do nothing unnoticed.
+pub(super) fn parameters<const N: usize>(uri: &Uri, known: [&str; N]) -> Result<[Option<String>; N], Problem> {
+    let mut values = [const { None }; N];
+    for (name, value) in url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+        let refused = |why: &str| Problem::bad_query(Fault::new(shortened(&name), why));
+        let at = known.iter().position(|known| *known == name).ok_or_else(|| refused("is not a parameter here"))?;
+        if values[at].replace(value.into_owned()).is_some() {
+            return Err(refused("is given more than once"));
+        }
+    }
+    Ok(values)
+}
+
+/// A list of at most `MOST` entries.
+#[derive(Debug)]
+pub(super) struct AtMost<const MOST: usize, T>(pub(super) Vec<T>);
+
+impl<const MOST: usize, T> Default for AtMost<MOST, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, const MOST: usize, T: Deserialize<'de>> Deserialize<'de> for AtMost<MOST, T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let list = Vec::deserialize(from)?;
+        if list.len() > MOST {
+            let why = format_args!("has {} entries; at most {MOST} are taken", list.len()).to_string();
+            return Err(serde::de::Error::custom(why));
+        }
+        Ok(Self(list))
+    }
+}
+
+/// Refuses a text that is empty, too long (in characters), or has control characters other than `allowed`.
+pub(super) fn check_text(text: &str, longest: usize, allowed: &[char]) -> Result<(), String> {
+    let length = text.chars().count();
+    if length == 0 || length > longest {
+        return Err(format!("must have 1 to {longest} characters, has {length}"));
+    }
+    match text.chars().find(|sign| sign.is_control() && !allowed.contains(sign)) {
+        Some(sign) => Err(format!("must not have the control character U+{:04X}", u32::from(sign))),
+        None => Ok(()),
+    }
+}

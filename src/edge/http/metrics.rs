@@ -1,0 +1,108 @@
+//! `/metrics` in Prometheus' text form. What others record is collected by the recorder; what only the store knows is
+//! read when somebody asks. No label names a person, a chat or an address.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+use super::HttpState;
+use crate::backend::inspect;
+use crate::kernel::store::{Db, FILE_NAME, StoreError};
+
+/// Seconds, from a commit shared by many (0.1 ms) to a request that is about to be given up.
+const SECONDS: [f64; 16] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+/// Members of a batch, in powers of two.
+const SIZES: [f64; 12] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0];
+/// How often samples are folded into their histograms when nobody asks; until then each one takes memory.
+const TIDY_EVERY: Duration = Duration::from_secs(5);
+
+/// Makes this process record metrics, from here on.
+///
+/// # Errors
+/// The process records already.
+pub(crate) fn install_metrics() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZES)?
+        .install_recorder()?;
+    describe();
+    gauge!("pillarbox_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    Ok(handle)
+}
+
+/// Folds samples for as long as it is polled, so that they do not pile up while nobody asks for them.
+pub(crate) async fn keep_metrics_tidy(handle: PrometheusHandle) {
+    let mut ticks = tokio::time::interval(TIDY_EVERY);
+    loop {
+        ticks.tick().await;
+        handle.run_upkeep();
+    }
+}
+
+fn describe() {
+    describe_counter!("pillarbox_http_requests_total", "Requests answered, by method, route and status");
+    describe_histogram!("pillarbox_http_request_seconds", "Time until a request was answered");
+    describe_histogram!("pillarbox_commit_batch_size", "Writes that shared one commit");
+    describe_histogram!("pillarbox_commit_seconds", "Time of a batch of writes with its commit");
+    describe_gauge!("pillarbox_write_queue", "Writes that wait");
+    describe_counter!("pillarbox_bot_events_dead_lettered_total", "Bot events that became dead letters");
+    describe_counter!("pillarbox_bot_events_abandoned_total", "Bot events that were abandoned");
+    describe_gauge!("pillarbox_bot_events_open", "Open bot events; the count stops at 10000");
+    describe_gauge!("pillarbox_bot_events_oldest_open_age_seconds", "Age of the oldest open bot event, 0 without one");
+    describe_gauge!("pillarbox_bot_events_waiting_subjects", "Subjects whose first event waits; stops at 10000");
+    describe_gauge!("pillarbox_bot_events_dead", "Dead letters; the count stops at 10000");
+    describe_gauge!("pillarbox_bot_events_abandoned", "Abandoned bot events; the count stops at 10000");
+    describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
+    describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
+    describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
+    describe_gauge!("pillarbox_build_info", "1, with the version as label");
+}
+
+/// `GET /metrics`. A store that cannot be read leaves its gauges at NaN; the rest is told all the same.
+pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
+    let stats = state.db.read(inspect::stats).await;
+    set_outbox_gauges(stats);
+    set_size_gauges(&state.db);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
+}
+
+fn set_outbox_gauges(stats: Result<inspect::Stats, StoreError>) {
+    let stats = stats.inspect_err(|error| tracing::debug!(%error, "the outbox could not be counted")).ok();
+    let value = |of: fn(&inspect::Stats) -> f64| stats.as_ref().map_or(f64::NAN, of);
+    gauge!("pillarbox_bot_events_open").set(value(|stats| number(stats.open)));
+    gauge!("pillarbox_bot_events_waiting_subjects").set(value(|stats| number(stats.waiting_subjects)));
+    gauge!("pillarbox_bot_events_dead").set(value(|stats| number(stats.dead)));
+    gauge!("pillarbox_bot_events_abandoned").set(value(|stats| number(stats.abandoned)));
+    let age = |stats: &inspect::Stats| number(stats.oldest_open_age_ms.unwrap_or(0).max(0)) / 1000.0;
+    gauge!("pillarbox_bot_events_oldest_open_age_seconds").set(value(age));
+}
+
+fn set_size_gauges(db: &Db) {
+    // By name only: opening the file would, on closing, drop SQLite's locks on it.
+    let size = |name: &str| std::fs::metadata(db.dir().join(name)).map_or(f64::NAN, |meta| bytes(meta.len()));
+    gauge!("pillarbox_db_size_bytes").set(size(FILE_NAME));
+    gauge!("pillarbox_wal_size_bytes").set(size(&format!("{FILE_NAME}-wal")));
+    gauge!("pillarbox_disk_free_bytes").set(free(db.dir()).map_or(f64::NAN, bytes));
+}
+
+fn free(dir: &Path) -> Option<u64> {
+    let stat = rustix::fs::statvfs(dir).ok()?;
+    stat.f_bavail.checked_mul(stat.f_frsize)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge of 2^53 and more need not be exact")]
+fn number(count: i64) -> f64 {
+    count as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge of 2^53 and more need not be exact")]
+fn bytes(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,146 @@
+//! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
+//!
+//! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
+//! backend and the bot (bearer secret); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
+//!
+//! **Guarantees.**
+//! - Bad input is a 4xx `application/problem+json` that names the field, never a 500.
+//! - A body is read within a size and a time, a header within a time; a request ends within a time.
+//! - Every answer carries `X-Request-Id`, every request leaves one access-log line (at `debug` for monitoring), and
+//!   neither ever has a query string, a body or a secret in it.
+//!
+//! **Windows.** A caller that goes away may have had its write committed; every write of the contract can be repeated.
+//!
+//! **Not here.** What a request means (`backend`); TLS, which a reverse proxy ends.
+
+mod bearer;
+mod bot_events;
+mod bot_notification;
+mod decode;
+mod error;
+mod leftover;
+mod metrics;
+mod monitoring;
+mod observe;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
+pub(crate) use monitoring::ReadyCheck;
+pub(crate) use serve::serve;
+
+use crate::config::{BotConfig, EventSource, HttpConfig};
+use crate::kernel::secret::Secret;
+use crate::kernel::store::Db;
+
+/// What the handlers work with.
+pub(crate) struct HttpState {
+    pub(crate) db: Db,
+    /// What `/bot` asks for; `None` keeps it closed.
+    pub(crate) bot_secret: Option<Secret>,
+    /// Who consumes the bot events of this file.
+    pub(crate) consumer: Consumer,
+    pub(crate) limits: Limits,
+    /// What `/metrics` shows.
+    pub(crate) metrics: PrometheusHandle,
+    /// What `/readyz` asks beside the store.
+    pub(crate) checks: Vec<ReadyCheck>,
+    store_probe: monitoring::StoreProbe,
+}
+
+/// Who consumes the bot events of this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Consumer {
+    /// This process; nobody may fetch them over HTTP.
+    ThisProcess,
+    /// Whoever fetches them.
+    Fetching,
+}
+
+/// How much and how long is waited for. Times are real: transport does not follow a moved clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The largest body that is read, in bytes.
+    pub(crate) body_bytes: usize,
+    /// Until the headers are there; also how long a connection may stay idle.
+    pub(crate) headers: Duration,
+    /// Until the body is there.
+    pub(crate) body: Duration,
+    /// Until the answer is there; longer than another program may hold the write lock (10 s) with retries.
+    pub(crate) request: Duration,
+    /// Until requests in flight are cut off at shutdown.
+    pub(crate) shutdown: Duration,
+    /// Connections at the same time; further ones wait in the system's backlog.
+    pub(crate) connections: usize,
+}
+
+impl Limits {
+    /// The limits of `config`, and those that nobody has needed to configure.
+    pub(crate) fn new(config: &HttpConfig) -> Self {
+        Self {
+            body_bytes: config.body_limit_bytes,
+            headers: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            request: Duration::from_secs(60),
+            shutdown: config.shutdown_timeout,
+            // One descriptor each, well below the usual limit of 1024 for the whole process.
+            connections: 512,
+        }
+    }
+}
+
+impl HttpState {
+    /// The state of these sections; `checks` may be filled afterwards.
+    pub(crate) fn new(db: Db, bot: &BotConfig, http: &HttpConfig, metrics: PrometheusHandle) -> Self {
+        let consumer = match bot.event_source {
+            EventSource::Local => Consumer::ThisProcess,
+            EventSource::Off | EventSource::Remote(_) => Consumer::Fetching,
+        };
+        Self {
+            db,
+            bot_secret: bot.backend_secret.clone(),
+            consumer,
+            limits: Limits::new(http),
+            metrics,
+            checks: Vec::new(),
+            store_probe: monitoring::StoreProbe::default(),
+        }
+    }
+}
+
+/// Every address there is. `others` are routes that bring their own state, under the same observation.
+pub(crate) fn router(state: HttpState, others: Router) -> Router {
+    if state.bot_secret.is_none() {
+        tracing::warn!("bot.backend_secret is not set: /bot answers 503");
+    }
+    let state = Arc::new(state);
+    let fetched = Router::new()
+        .route("/bot/events/pending", get(bot_events::pending))
+        .route("/bot/events/ack", post(bot_events::ack))
+        .route_layer(from_fn_with_state(Arc::clone(&state), bot_events::refuse_while_consumed_here));
+    let bot = Router::new()
+        .route("/bot/events", post(bot_events::emit))
+        .route("/bot/notification", post(bot_notification::store))
+        .merge(fetched)
+        .route_layer(from_fn_with_state(Arc::clone(&state), bearer::require));
+    let monitoring = Router::new()
+        .route("/livez", get(monitoring::livez))
+        .route("/readyz", get(monitoring::readyz))
+        .route("/metrics", get(metrics::show));
+    bot.merge(monitoring)
+        .with_state(Arc::clone(&state))
+        .merge(others)
+        .fallback(error::not_found)
+        .method_not_allowed_fallback(error::method_not_allowed)
+        .layer(from_fn_with_state(state.limits, observe::observe))
+        .layer(from_fn(leftover::linger))
+}

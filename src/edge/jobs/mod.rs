@@ -1,0 +1,162 @@
+//! Jobs: the one list of what runs by itself, and the driver that runs it.
+//!
+//! A job is a pass: no input, bounded, idempotent, answering what it did. The driver knows none of them. Each runs one
+//! at a time (a mutex saves work; claims save truth); a busy one is skipped. Timers: one task per job, which sleeps on
+//! the injected clock until the schedule or the pass itself says, and is woken by commits.
+
+mod driver;
+mod schedule;
+mod sql;
+
+use futures_util::future::BoxFuture;
+
+pub(crate) use driver::{Driver, RunError, Settled};
+pub(crate) use schedule::{Schedule, Zone};
+
+use crate::app::App;
+use crate::backend::BOT_EVENTS;
+use crate::kernel::clock::UnixMs;
+use crate::kernel::store::{Db, StoreError, Wake};
+
+/// A run was asked for by a command beside the server.
+pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
+
+/// One job.
+pub(crate) struct Job {
+    /// Its name, on the command line and in `job_runs`.
+    pub(crate) name: &'static str,
+    /// Six-field cron text, with seconds; `None` for a job that only wakes and its own passes start.
+    pub(crate) cron: Option<&'static str>,
+    /// Whose wall clock the cron text means.
+    pub(crate) zone: Zone,
+    /// Why it exists.
+    pub(crate) why: &'static str,
+    /// What it is woken by.
+    pub(crate) wakes: &'static [Wake],
+    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the failed and the asked-for do.
+    pub(crate) recorded: Recorded,
+    pub(crate) run: for<'a> fn(&'a App) -> BoxFuture<'a, anyhow::Result<Pass>>,
+}
+
+/// Which runs leave a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// Every scheduled one.
+    Always,
+    /// Only those that failed or were asked for.
+    WhenNotable,
+}
+
+/// What a pass did, and when the next one is wanted besides the schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    /// Counts, as they are logged, stored and answered.
+    pub(crate) counts: serde_json::Value,
+    pub(crate) again: Again,
+}
+
+/// When a pass wants to be followed by another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// By the schedule or a wake.
+    Later,
+    /// More is due already.
+    Now,
+    /// Something becomes due then.
+    At(UnixMs),
+}
+
+/// Every job there is, by name.
+pub(crate) const JOBS: &[Job] = &[
+    Job {
+        name: "bot-outbox-poll",
+        cron: Some("0/10 * * * * *"),
+        zone: Zone::Utc,
+        why: "hands due bot events to the bot, in the order of each subject",
+        wakes: &[BOT_EVENTS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.poll_bot_outbox()),
+    },
+    Job {
+        name: "ledger-prune",
+        cron: Some("0 0 0 * * *"),
+        zone: Zone::Configured,
+        why: "deletes ledger marks that can no longer be needed",
+        wakes: &[],
+        recorded: Recorded::Always,
+        run: |app| Box::pin(app.prune_ledger()),
+    },
+    Job {
+        name: "telegram-send",
+        cron: None,
+        zone: Zone::Utc,
+        why: "sends queued Telegram messages within Telegram's limits",
+        wakes: &[crate::chat::QUEUED],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.send_telegram()),
+    },
+];
+
+/// The job of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Job> {
+    JOBS.iter().find(|job| job.name == name)
+}
+
+/// A row of `job_runs`, as people see it.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunRow {
+    pub(crate) id: i64,
+    pub(crate) job: String,
+    pub(crate) scheduled_for: Option<String>,
+    pub(crate) started_at: String,
+    pub(crate) finished_at: Option<String>,
+    pub(crate) outcome: String,
+    pub(crate) counts: Option<serde_json::Value>,
+    pub(crate) error: Option<String>,
+}
+
+/// The last recorded runs, newest first.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn recent_runs(db: &Db, limit: i64) -> Result<Vec<RunRow>, StoreError> {
+    db.read(move |tx| sql::recent(tx, limit)).await
+}
+
+/// Asks the server that holds the directory to run a job; the request's id.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn request(db: &Db, job: &'static Job) -> Result<i64, StoreError> {
+    db.write(move |tx| {
+        tx.wake(JOB_REQUESTED);
+        sql::insert_request(tx, job.name)
+    })
+    .await
+}
+
+/// What came of a request: `None` while it waits or runs.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn requested_run(db: &Db, request_id: i64) -> Result<Option<RunRow>, StoreError> {
+    db.read(move |tx| sql::find_requested_run(tx, request_id)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JOBS, Schedule};
+
+    #[test]
+    fn the_list_is_sorted_unique_and_every_schedule_parses() {
+        let names: Vec<_> = JOBS.iter().map(|job| job.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted);
+        for job in JOBS {
+            assert!(job.cron.is_none_or(|text| Schedule::parse(text, chrono_tz::UTC).is_ok()), "{}", job.name);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The bot's texts: content blocks by key and language, rendered for Telegram's HTML.
+//!
+//! They are templates with strict variables: a text that names what it was not given fails, instead of going out with
+//! a hole in it. Values are escaped, the blocks themselves are not. A language that lacks a block falls back to ru.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
+
+use super::Error;
+
+const RU: &str = include_str!("ru.toml");
+const EN: &str = include_str!("en.toml");
+
+/// A language of the bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lang {
+    Ru,
+    En,
+}
+
+impl Lang {
+    /// Every language there are texts in.
+    pub(crate) const ALL: [Self; 2] = [Self::Ru, Self::En];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ru => "ru",
+            Self::En => "en",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|lang| lang.as_str() == text)
+    }
+}
+
+/// What a block's placeholders stand for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    pub(crate) fn none() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn new(name: &'static str, value: &str) -> Self {
+        Self(BTreeMap::from([(name, value.to_owned())]))
+    }
+}
+
+/// The texts, ready to be rendered.
+pub(crate) struct Content {
+    blocks: Environment<'static>,
+    default_lang: Lang,
+}
+
+impl Content {
+    /// The texts that are shipped; people without a language get `default_lang`.
+    ///
+    /// # Errors
+    /// [`Error::Content`] names a block that is not a valid template.
+    pub(crate) fn shipped(default_lang: Lang) -> Result<Self, Error> {
+        let mut blocks = Environment::new();
+        blocks.set_undefined_behavior(UndefinedBehavior::Strict);
+        blocks.set_auto_escape_callback(|name| if is_plain(name) { AutoEscape::None } else { AutoEscape::Html });
+        blocks.set_formatter(telegram_html);
+        for (lang, file) in [(Lang::Ru, RU), (Lang::En, EN)] {
+            let texts: BTreeMap<String, String> =
+                toml::from_str(file).map_err(|_| Error::Content(format!("{}.toml", lang.as_str())))?;
+            for (key, body) in texts {
+                let name = block_name(&key, lang);
+                blocks.add_template_owned(name.clone(), body).map_err(|_| Error::Content(name))?;
+            }
+        }
+        Ok(Self { blocks, default_lang })
+    }
+
+    /// The language of people who have not chosen one.
+    pub(crate) fn default_lang(&self) -> Option<Lang> {
+        Some(self.default_lang)
+    }
+
+    /// A block's text in the person's language, else in the default one, else in ru.
+    ///
+    /// # Errors
+    /// [`Error::Content`] when there is no such block, or it names a value it was not given.
+    pub(crate) fn render(&self, key: &str, lang: Option<Lang>, values: &Values) -> Result<String, Error> {
+        let wanted = block_name(key, lang.unwrap_or(self.default_lang));
+        let block = self.blocks.get_template(&wanted).or_else(|_| self.blocks.get_template(&block_name(key, Lang::Ru)));
+        block.and_then(|block| block.render(&values.0)).map_err(|_| Error::Content(wanted))
+    }
+}
+
+fn block_name(key: &str, lang: Lang) -> String {
+    format!("{key}.{}", lang.as_str())
+}
+
+/// Buttons and the web cabinet's notifications are shown as they stand.
+fn is_plain(name: &str) -> bool {
+    let key = name.split('.').next().unwrap_or(name);
+    ["_button", "_title", "_body"].iter().any(|ending| key.ends_with(ending))
+}
+
+/// Escapes what Telegram's HTML gives a meaning to, and nothing else (Bot API, "HTML style").
+fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    if *state.auto_escape() == AutoEscape::None {
+        return out.write_str(&value.to_string()).map_err(minijinja::Error::from);
+    }
+    for character in value.to_string().chars() {
+        match character {
+            '&' => out.write_str("&amp;"),
+            '<' => out.write_str("&lt;"),
+            '>' => out.write_str("&gt;"),
+            '"' => out.write_str("&quot;"),
+            other => out.write_char(other),
+        }
+        .map_err(minijinja::Error::from)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, EN, Lang, RU, Values};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn both_languages_have_the_same_blocks_and_every_block_renders() {
+        let keys = |file: &str| toml::from_str::<BTreeMap<String, String>>(file).unwrap();
+        assert_eq!(keys(RU).keys().collect::<Vec<_>>(), keys(EN).keys().collect::<Vec<_>>());
+        let content = Content::shipped(Lang::Ru).unwrap();
+        let sample = Values(BTreeMap::from([("partner_name", "Анна".to_owned()), ("uid", "7".to_owned())]));
+        for key in keys(RU).keys() {
+            for lang in Lang::ALL {
+                let text = content.render(key, Some(lang), &sample).unwrap();
+                assert!(!text.is_empty() && text.encode_utf16().count() <= 4096, "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_escaped_and_a_missing_one_is_refused() {
+        let content = Content::shipped(Lang::En).unwrap();
+        let text = content.render("new_partner", None, &Values::new("partner_name", "<b>A&B</b>")).unwrap();
+        assert!(text.contains("&lt;b&gt;A&amp;B&lt;/b&gt;"), "{text}");
+        let text = content.render("new_partner_body", None, &Values::new("partner_name", "A&B")).unwrap();
+        assert!(text.contains("A&B"), "{text}");
+        assert!(content.render("new_partner", None, &Values::none()).is_err());
+        assert!(content.render("no_such_block", None, &Values::none()).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! The bot's mind, with no Telegram and no HTTP in it: what an event means for a person.
+//!
+//! **What.** The consumer takes pages of bot events from a [`Backend`] (this file, or a remote one), applies each to
+//! the people it concerns, and closes it. The ledger mark, the change of state, the domain events, the queued messages
+//! and, for this file, the closing of the event are one transaction.
+//!
+//! **States.** An event of a page is handled, a duplicate (its mark was there), failed (it waits, and its subject with
+//! it), or left (behind a failed one, or no longer first). A person's stage only rises.
+//!
+//! **Guarantees.**
+//! - The effects of an event are in the file if and only if its mark is: `tests/it/consumer.rs`.
+//! - A failing event holds the later ones of its subject, and nobody else's: `tests/it/order.rs`.
+//! - A handler that failed is run again: `tests/it/consumer.rs`.
+//! - A panicking handler is a failed event, not a dead process: [`consumer`].
+//!
+//! **Windows.** Local: none, since the closing is in the transaction; a page cut off is taken anew. Remote: between
+//! commit and acknowledgement the event is served again; its mark answers for it. A store fault is never an attempt.
+//!
+//! **Not here.** The outbox itself (`backend`), sending (`chat`), the commands and screens of the bot.
+
+pub(crate) mod consumer;
+pub(crate) mod content;
+pub(crate) mod funnel;
+pub(crate) mod people;
+pub(crate) mod port;
+pub(crate) mod prune;
+mod reactions;
+mod sql;
+
+pub(crate) use consumer::Consumer;
+pub(crate) use port::{Backend, BackendError, Fate, Finished, PageEvent};
+
+use crate::chat;
+use crate::kernel::store::StoreError;
+
+/// Why an event could not be applied. Its text is what `last_error` keeps: short, and without personal data.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// The contract has no such type; a newer bot may know it.
+    #[error("unknown event type")]
+    UnknownType,
+    /// A field of the payload is missing or has a value the contract does not have.
+    #[error("payload.{field} is missing or not valid")]
+    Payload {
+        /// The field.
+        field: &'static str,
+    },
+    /// The ledger has this id with another time of emission: two events cannot be told apart by their id.
+    #[error("the ledger has another event of this id")]
+    IdReused,
+    /// The handler panicked.
+    #[error("the handler panicked")]
+    Panicked,
+    /// A text could not be rendered.
+    #[error("text {0} could not be rendered")]
+    Content(String),
+    /// A message was refused by the send queue.
+    #[error("the message could not be queued")]
+    Chat(#[from] chat::Error),
+    /// The store's.
+    #[error("the store failed: {0}")]
+    Store(#[from] StoreError),
+}

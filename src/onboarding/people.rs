@@ -1,0 +1,31 @@
+//! What the send queue asks and tells about people: whether they can be written to, and whether they want it.
+
+use super::sql;
+use crate::chat::{Kind, Permit, Reason};
+use crate::kernel::store::{StoreError, Tx};
+
+/// Whether a message of this kind may go to this chat now. A chat that is nobody's is granted.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn permits(tx: &Tx<'_>, chat_id: i64, kind: Kind) -> Result<Permit, StoreError> {
+    let Some(person) = sql::find_person(tx, chat_id)? else { return Ok(Permit::Granted) };
+    if !person.is_reachable {
+        return Ok(Permit::Unreachable);
+    }
+    let wanted = match kind {
+        Kind::Event | Kind::Help | Kind::Communication | Kind::Reminder => person.optin_urgent,
+        Kind::Digest => person.optin_digest,
+        Kind::Broadcast => person.optin_broadcast,
+        Kind::Reply | Kind::BindPrompt | Kind::Alert | Kind::BroadcastTest => true,
+    };
+    Ok(if wanted { Permit::Granted } else { Permit::OptedOut })
+}
+
+/// Telegram said that this person cannot be written to.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn mark_unreachable(tx: &Tx<'_>, chat_id: i64, reason: Reason) -> Result<(), StoreError> {
+    sql::set_unreachable(tx, chat_id, reason.as_str())
+}

@@ -1,0 +1,30 @@
+//! Domain events: everything that happened, recorded by the transaction in which it happened.
+//!
+//! **What.** `tx.publish` hands each event to [`record`], which writes a row of `outbox_events`: ids and amounts only.
+//!
+//! **States.** Recorded. The relay that publishes to consumers is not here yet.
+//!
+//! **Guarantees.** An event is in the table if and only if its change is: `tests/it/consumer.rs`.
+//!
+//! **Windows.** None: recording is part of the publisher's transaction.
+//!
+//! **Not here.** Relay, webhooks, and what the bot is told (`backend`).
+
+mod sql;
+
+use crate::kernel::events::Event;
+use crate::kernel::id;
+use crate::kernel::store::{StoreError, Tx, Wake};
+
+/// Domain events have been committed.
+pub(crate) const OUTBOX_EVENTS: Wake = Wake("outbox-events");
+
+/// Records a published event.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn record(tx: &Tx<'_>, event: &Event) -> Result<(), StoreError> {
+    sql::insert(tx, &id::uuid_v7(tx.now()), event)?;
+    tx.wake(OUTBOX_EVENTS);
+    Ok(())
+}
