@@ -116,6 +116,37 @@ async fn a_young_file_overwritten_with_garbage() {
     }
 }
 
+/// With checkpoints going on all the time, one of which may run while the vandal does.
+#[tokio::test]
+async fn a_file_damaged_under_load() {
+    for vandal in [
+        "truncate -s $(( $(stat -c %s \"$1\") / 2 )) \"$1\"",
+        "dd if=/dev/urandom of=\"$1\" bs=4096 count=1000 conv=notrunc",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = filled(dir.path()).await;
+        let mut writers = tokio::task::JoinSet::new();
+        for n in 0..4 {
+            let db = db.clone();
+            writers.spawn(async move {
+                while let Ok(()) = db.write(move |tx| emit_large(tx, n)).await {}
+                db.write(move |tx| emit(tx, n)).await
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let file = database(dir.path());
+        tokio::task::spawn_blocking(move || shell(vandal, &file)).await.unwrap();
+        let stopped = tokio::time::timeout(Duration::from_secs(2), writers.join_all()).await;
+        for last in stopped.expect(vandal) {
+            assert!(matches!(last, Err(StoreError::Damaged)), "{vandal}: {last:?}");
+        }
+        let left = sum(&database(dir.path()));
+        db.close().await;
+        drop(db);
+        assert_eq!(sum(&database(dir.path())), left, "{vandal}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_closed_right_after_the_damage_leaves_it_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -170,5 +201,23 @@ async fn a_checkpoint_of_a_stranger_is_no_damage() {
     tokio::time::sleep(Duration::from_millis(250)).await;
     db.probe().await.unwrap();
     assert_eq!(uids(&db).await.len(), 900);
+    db.close().await;
+}
+
+/// The file is shorter than before, and than the database needs by then: the rest is in the WAL.
+#[tokio::test]
+async fn a_vacuum_of_a_stranger_under_load_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = filled(dir.path()).await;
+    let stranger = rusqlite::Connection::open(database(dir.path())).unwrap();
+    stranger.busy_timeout(Duration::from_secs(5)).unwrap();
+    stranger.execute_batch("DELETE FROM bot_event_outbox; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    for uid in 0..300 {
+        db.write(move |tx| emit_large(tx, uid)).await.unwrap();
+    }
+    drop(stranger);
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    db.probe().await.unwrap();
+    assert_eq!(uids(&db).await.len(), 300);
     db.close().await;
 }

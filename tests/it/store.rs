@@ -8,7 +8,9 @@ use pillarbox::kernel::clock::Clock;
 use pillarbox::kernel::store::{Db, Role, StoreError, Wake};
 use tokio::task::JoinSet;
 
-use crate::data_dir::{Held, TOPIC, commits_in_wal, database, emit, open, open_with, settings, try_open, uids, until};
+use crate::data_dir::{
+    Held, TOPIC, commits_in_wal, database, emit, open, open_with, settings, shell, shell_can, try_open, uids, until,
+};
 
 #[tokio::test]
 async fn a_failing_or_panicking_write_leaves_its_neighbours_alone() {
@@ -125,6 +127,27 @@ async fn a_commit_of_another_connection_wakes_everybody_soon() {
     }
     assert!(slowest < Duration::from_millis(500), "a tick is 100 ms, the rest is a busy machine: {slowest:?}");
     drop(stranger);
+    db.close().await;
+}
+
+#[tokio::test]
+async fn a_commit_of_another_process_wakes_everybody_soon() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    if !shell_can("command -v sqlite3", dir.path()) {
+        eprintln!("skipped: there is no sqlite3 here");
+        return;
+    }
+    let signal = db.subscribe(TOPIC);
+    for uid in 0..20 {
+        db.write(move |tx| emit(tx, uid)).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(1), signal.notified()).await.unwrap();
+        let sql = "INSERT INTO bot_event_outbox (event_type, magnet_uid) VALUES ('registered', 7);";
+        shell(&format!("sqlite3 \"$1\" \"{sql} PRAGMA wal_checkpoint;\""), &database(dir.path()));
+        tokio::time::timeout(Duration::from_secs(1), signal.notified()).await.unwrap();
+    }
+    db.probe().await.unwrap();
+    assert_eq!(uids(&db).await.len(), 40);
     db.close().await;
 }
 

@@ -142,16 +142,23 @@ impl FileGuard {
         Ok(Trust::Sure)
     }
 
-    /// SQLite shortens the file only to what the database needs; anything shorter was cut by somebody else.
-    fn refuse_cut(&self, writer: &Connection, now: Stamp) -> Result<(), StoreError> {
+    /// SQLite shortens the file only to what the database needs; anything shorter was cut by somebody else. Unless it
+    /// has grown again since: then what is missing is in the WAL, which only reading all of it can tell.
+    fn refuse_cut(&mut self, writer: &Connection, now: Stamp) -> Result<(), StoreError> {
         if now.bytes >= self.left.bytes {
             return Ok(());
         }
+        let wal = wal::state(writer)?;
         let needed: i64 =
             writer.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
                 row.get(0)
             })?;
-        if now.bytes < needed.unsigned_abs() { Err(StoreError::Damaged) } else { Ok(()) }
+        match stamp(&self.path)?.bytes {
+            0 => Err(StoreError::Damaged),
+            bytes if bytes >= needed.unsigned_abs() => Ok(()),
+            _ if wal.backfilled == wal.pages => Err(StoreError::Damaged),
+            _ => self.read_through(),
+        }
     }
 
     /// Reads a path of pages of every table afresh, so that garbage in the file is met here rather than in a commit.

@@ -1,13 +1,26 @@
 //! The store: one file, two doors.
 //!
 //! [`Db::write`] and [`Db::settle`] are the write door, for new work and for the finishing of work; [`Db::read`] is the
-//! other. There is no third. Writes that wait at the same moment share one commit ([`writer`]); reads go through a pool
+//! other. There is no third. Writes that wait at the same moment share one commit (`writer.rs`); reads go through a pool
 //! of `query_only` connections. Neither runs on an async worker thread, and no network call can happen inside, since
 //! the closures are not async. Wakes and events belong to the transaction ([`Tx`]).
 //!
 //! A store fault (busy, full, damaged, I/O) voids the whole batch: nobody of it is told success. `settle` then tries
 //! again in memory until it lands; `write` hands the fault to its caller. The database files are never opened by path
 //! in this process: closing such a handle would drop the locks SQLite holds.
+//!
+//! # Guarantees
+//! - A failing or panicking write leaves its neighbours alone: `store::a_failing_or_panicking_write_leaves_its_neighbours_alone`.
+//! - What callers are told is what is in the file: `store_model::what_callers_are_told_is_what_is_in_the_file`.
+//! - A wake fires after the commit or not at all: `store::a_wake_fires_after_the_commit_and_never_for_what_was_taken_back`.
+//! - A full disk stops intake and not settles: `store_faults::a_full_disk_stops_intake_and_not_settles_and_heals_without_reopening`.
+//! - A damaged file is not written any more, not even by closing it: the tests of `damage`.
+//!
+//! # Windows
+//! - The process dies before the commit: nothing of the batch is in the file, and nobody was told otherwise.
+//! - It dies after the commit and before the answer: the write is there and its caller does not know. Who must not
+//!   write twice brings a key of its own.
+//! - Damage done by others is noticed within a tick: `guard.rs` says what may happen until then.
 
 mod disk;
 mod error;
