@@ -94,11 +94,12 @@ impl Shell {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         };
-        let mut conn = Connection::open_with_flags(&file, flags).map_err(StoreError::from)?;
+        let unopenable = |error| open::explain(StoreError::from(error), &file);
+        let mut conn = Connection::open_with_flags(&file, flags).map_err(unopenable)?;
         let prepared = pragmas::prepare_reader(&mut conn)
             .and_then(|()| conn.busy_timeout(busy))
             .and_then(|()| conn.pragma_update(None, "query_only", access == Access::Read));
-        prepared.map_err(StoreError::from)?;
+        prepared.map_err(unopenable)?;
         Ok(Self { conn, access, file })
     }
 
@@ -112,7 +113,7 @@ impl Shell {
     /// # Errors
     /// The store's.
     pub fn schema_version(&self) -> Result<i64, OpenError> {
-        Ok(migrations::version(&self.conn)?)
+        migrations::version(&self.conn).map_err(|error| open::explain(error, &self.file))
     }
 
     /// Whether a `BEGIN` waits for its `COMMIT`.
