@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
+mod cli;
+mod cli_sql;
 mod config;
 mod config_secrets;
 mod damage;

@@ -13,8 +13,11 @@ use super::{OpenError, StoreError, private};
 use crate::kernel::clock::UnixMs;
 
 /// Every migration there is. The number of the last one is the schema version this binary writes.
-const ALL: &[M<'static>] =
-    &[M::up(include_str!("../../../schema/0001_bot.sql")), M::up(include_str!("../../../schema/0002_chat.sql"))];
+const ALL: &[M<'static>] = &[
+    M::up(include_str!("../../../schema/0001_bot.sql")),
+    M::up(include_str!("../../../schema/0002_chat.sql")),
+    M::up(include_str!("../../../schema/0003_backend_calls.sql")),
+];
 
 /// The schema version this binary writes.
 pub fn newest() -> i64 {

@@ -33,6 +33,7 @@ mod pragmas;
 mod private;
 mod queue;
 mod readers;
+mod shell;
 mod tx;
 mod wakes;
 mod wal;
@@ -49,6 +50,7 @@ pub use error::StoreError;
 pub use lock::ProcessLock;
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
+pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;

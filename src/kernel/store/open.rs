@@ -109,6 +109,7 @@ pub enum OpenError {
         /// The database file, or the copy of it.
         file: PathBuf,
         /// What the store met.
+        #[source]
         error: StoreError,
     },
 }
@@ -247,7 +248,7 @@ fn mark(writer: &Connection) -> Result<(), StoreError> {
 
 /// Looks at an existing file through a connection that cannot write, before anything is changed in it. Returns its
 /// schema version.
-fn check_file(file: &Path) -> Result<i64, OpenError> {
+pub(super) fn check_file(file: &Path) -> Result<i64, OpenError> {
     let (id, tables, found) = look(file).map_err(|error| explain(error, file))?;
     if id != APPLICATION_ID && (id != 0 || tables > 0) {
         return Err(OpenError::Foreign { file: file.to_path_buf(), id });

@@ -1,0 +1,37 @@
+//! What verbs start from: the settings of the command line over the others, and the store as a guest opens it.
+
+use super::args::{Location, ServeArgs};
+use crate::app::open_store;
+use crate::config::{Config, Sources};
+use crate::kernel::clock::Clock;
+use crate::kernel::store::{Db, OpenError, Role};
+
+impl Location {
+    /// Everything that settings come from, with those of the command line over the others.
+    pub(super) fn sources(&self, set: &[String]) -> Sources {
+        let sources = Sources::from_process(self.config.clone(), set.to_vec());
+        match &self.data_dir {
+            Some(dir) => sources.with_flag("--data-dir", "store.data_dir", dir),
+            None => sources,
+        }
+    }
+}
+
+impl ServeArgs {
+    /// The same, with the address to listen on.
+    pub(super) fn sources(&self, location: &Location) -> Sources {
+        let sources = location.sources(&self.overrides.set);
+        match &self.listen {
+            Some(listen) => sources.with_flag("--listen", "http.listen", listen),
+            None => sources,
+        }
+    }
+}
+
+/// Opens the store to read, and to write as a guest does.
+///
+/// # Errors
+/// [`OpenError`], whose text says what to do.
+pub(super) fn open(config: &Config) -> Result<Db, OpenError> {
+    open_store(&config.store, Role::Guest, Clock::system())
+}
