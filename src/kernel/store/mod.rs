@@ -10,11 +10,11 @@
 //! in this process: closing such a handle would drop the locks SQLite holds.
 //!
 //! # Guarantees
-//! - A failing or panicking write leaves its neighbours alone: `store::a_failing_or_panicking_write_leaves_its_neighbours_alone`.
-//! - What callers are told is what is in the file: `store_model::what_callers_are_told_is_what_is_in_the_file`.
-//! - A wake fires after the commit or not at all: `store::a_wake_fires_after_the_commit_and_never_for_what_was_taken_back`.
-//! - A full disk stops intake and not settles: `store_faults::a_full_disk_stops_intake_and_not_settles_and_heals_without_reopening`.
-//! - A damaged file is not written any more, not even by closing it: the tests of `damage`.
+//! - A failing or panicking write leaves its neighbours alone: `tests/it/store.rs::a_failing_or_panicking_write_leaves_its_neighbours_alone`.
+//! - What callers are told is what is in the file: `tests/it/store_model.rs::what_callers_are_told_is_what_is_in_the_file`.
+//! - A wake fires after the commit or not at all: `tests/it/store.rs::a_wake_fires_after_the_commit_and_never_for_what_was_taken_back`.
+//! - A full disk stops intake and not settles: `tests/it/store_faults.rs::a_full_disk_stops_intake_and_not_settles_and_heals_without_reopening`.
+//! - A damaged file is not written any more, not even by closing it: `tests/it/damage.rs::a_file_damaged_under_load`.
 //!
 //! # Windows
 //! - The process dies before the commit: nothing of the batch is in the file, and nobody was told otherwise.

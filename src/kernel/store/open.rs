@@ -109,6 +109,7 @@ pub enum OpenError {
         /// The database file, or the copy of it.
         file: PathBuf,
         /// What the store met.
+        #[source]
         error: StoreError,
     },
 }
