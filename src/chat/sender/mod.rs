@@ -75,6 +75,7 @@ pub(crate) struct Sender {
 
 impl Report {
     /// Whether nothing happened.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         Self { next: None, ..self.clone() } == Self::default()
     }

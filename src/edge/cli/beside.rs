@@ -1,8 +1,11 @@
 //! What verbs start from: the settings of the command line over the others, and the store as a guest opens it.
 
+use std::path::Path;
+
 use super::args::{Location, ServeArgs};
 use crate::app::open_store;
 use crate::config::{Config, Sources};
+use crate::dev::clock::open_clock;
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role};
 
@@ -33,5 +36,14 @@ impl ServeArgs {
 /// # Errors
 /// [`OpenError`], whose text says what to do.
 pub(super) fn open(config: &Config) -> Result<Db, OpenError> {
-    open_store(&config.store, Role::Guest, Clock::system())
+    open_store(&config.store, Role::Guest, clock_of(&config.store.data_dir))
+}
+
+/// The time in which a directory lives: that of `dev` may have been moved ahead.
+pub(super) fn clock_of(data_dir: &Path) -> Clock {
+    let moved = data_dir.join("dev");
+    match moved.exists().then(|| open_clock(&moved)) {
+        Some(Ok(clock)) => clock,
+        Some(Err(_)) | None => Clock::system(),
+    }
 }

@@ -121,10 +121,11 @@ mod tests {
 
     #[test]
     fn a_cause_is_told_once() {
-        let error = anyhow::Error::from(OpenError::Store(StoreError::Busy)).context("while starting");
+        let busy = OpenError::Store { file: "p.db".into(), error: StoreError::Busy };
+        let error = anyhow::Error::from(busy).context("while starting");
         let text = told(&error);
         assert_eq!(text.matches("another process has held").count(), 1, "{text}");
-        assert!(text.starts_with("while starting: cannot open the database"), "{text}");
+        assert!(text.starts_with("while starting: cannot open p.db"), "{text}");
     }
 
     #[test]

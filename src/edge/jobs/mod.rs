@@ -10,7 +10,7 @@ mod sql;
 
 use futures_util::future::BoxFuture;
 
-pub(crate) use driver::{Driver, RunError, Settled};
+pub(crate) use driver::{Driver, RunError};
 pub(crate) use schedule::{Schedule, Zone};
 
 use crate::app::{App, Pass};

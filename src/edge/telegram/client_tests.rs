@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Client, ClientError, TelegramSettings};
+use super::client::ClientError;
+use super::{Client, TelegramSettings};
 use crate::chat::{Class, FailureCode, Format, Keyboard, Messenger, Outcome, Reason, Rendered};
 use crate::kernel::secret::Secret;
 

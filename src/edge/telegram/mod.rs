@@ -9,7 +9,7 @@ mod client;
 mod client_tests;
 mod render;
 
-pub(crate) use client::{Client, ClientError, TelegramSettings};
+pub(crate) use client::{Client, TelegramSettings};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -87,18 +87,19 @@ impl Shell {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(OpenError::Missing { dir: dir.to_path_buf() });
             }
-            Err(error) => return Err(OpenError::Directory { path: file, error }),
+            Err(error) => return Err(OpenError::unusable(&file, error)),
         }
         open::check_file(&file)?;
         let flags = match access {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         };
-        let mut conn = Connection::open_with_flags(&file, flags).map_err(StoreError::from)?;
+        let failed = |error: rusqlite::Error| open::explain(error.into(), &file);
+        let mut conn = Connection::open_with_flags(&file, flags).map_err(failed)?;
         let prepared = pragmas::prepare_reader(&mut conn)
             .and_then(|()| conn.busy_timeout(busy))
             .and_then(|()| conn.pragma_update(None, "query_only", access == Access::Read));
-        prepared.map_err(StoreError::from)?;
+        prepared.map_err(failed)?;
         Ok(Self { conn, access, file })
     }
 
@@ -112,7 +113,7 @@ impl Shell {
     /// # Errors
     /// The store's.
     pub fn schema_version(&self) -> Result<i64, OpenError> {
-        Ok(migrations::version(&self.conn)?)
+        migrations::version(&self.conn).map_err(|error| open::explain(error, &self.file))
     }
 
     /// Whether a `BEGIN` waits for its `COMMIT`.

@@ -31,6 +31,14 @@ impl Client {
         Self { url: url.to_owned(), secret: secret.map(str::to_owned) }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn secret(&self) -> &str {
+        self.secret.as_deref().expect("this client has a secret")
+    }
+
     /// Where to connect to.
     pub(crate) fn address(&self) -> &str {
         self.url.strip_prefix("http://").expect("an http address")

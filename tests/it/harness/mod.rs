@@ -85,6 +85,11 @@ impl Place {
 
     /// `serve` with a token, a secret and the limits of Telegram out of the way. Ready or not.
     pub(crate) fn start_serve(&self, fake: &str, sets: &[&str]) -> Process {
+        self.start_serve_with_secret(fake, sets, SECRET)
+    }
+
+    /// The same with the bearer secret of another backend.
+    pub(crate) fn start_serve_with_secret(&self, fake: &str, sets: &[&str], secret: &str) -> Process {
         let data = self.data();
         let api = format!("telegram.api_url={fake}");
         let mut args = vec!["serve", "--data-dir", text(&data), "--listen", "127.0.0.1:0"];
@@ -98,7 +103,7 @@ impl Place {
         for set in always.iter().chain(sets) {
             args.extend(["--set", set]);
         }
-        self.start(&args, &[("TELEGRAM_BOT_TOKEN", TOKEN), ("BOT_TO_BACKEND_SECRET", SECRET)])
+        self.start(&args, &[("TELEGRAM_BOT_TOKEN", TOKEN), ("BOT_TO_BACKEND_SECRET", secret)])
     }
 
     /// The fake Bot API as a process of its own, and its address.

@@ -5,7 +5,7 @@ mod calls;
 mod faults;
 mod pages;
 mod peer;
-mod service;
+mod polling;
 
 use std::sync::Arc;
 use std::time::Duration;
