@@ -10,6 +10,8 @@ mod consumer;
 mod crash;
 mod damage;
 mod data_dir;
+mod docs;
+mod hard_times;
 mod harness;
 mod opening;
 mod order;
