@@ -48,7 +48,9 @@ impl Pair {
         for job in ["bot-outbox-poll", "backend-calls"] {
             let ran = self.bot.command(&["jobs", "run", job, "--data-dir", text(&data)]).output();
             let ran = ran.expect("the binary starts");
-            assert!(ran.status.success(), "{job}: {ran:?}");
+            // Its own look may be in hand at this moment; then this one is skipped.
+            let is_skipped = String::from_utf8_lossy(&ran.stdout).contains("\"skipped\"");
+            assert!(ran.status.success() || is_skipped, "{job}: {ran:?}");
         }
     }
 
