@@ -11,6 +11,7 @@ mod crash;
 mod damage;
 mod data_dir;
 mod docs;
+mod golden;
 mod hard_times;
 mod harness;
 mod opening;
