@@ -138,9 +138,14 @@ pub(crate) fn close_handled(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
 /// Whether no earlier event of the same subject is open.
 pub(crate) fn is_head(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     tx.query_one(
-        "SELECT EXISTS (SELECT 1 FROM bot_event_outbox AS e
-                        JOIN bot_event_lanes AS lane ON lane.subject = e.subject
-                        WHERE e.id = :id AND lane.head_id = e.id) AS is_head",
+        // Asked of the events, not of the lane: a lane that went out of step must not hold its subject up for ever.
+        "SELECT EXISTS (
+           SELECT 1 FROM bot_event_outbox AS e
+           WHERE e.id = :id AND e.processed_at IS NULL AND e.dead_lettered_at IS NULL
+             AND NOT EXISTS (
+               SELECT 1 FROM bot_event_outbox AS earlier INDEXED BY bot_event_outbox_open
+               WHERE earlier.subject = e.subject AND earlier.id < e.id
+                 AND earlier.processed_at IS NULL AND earlier.dead_lettered_at IS NULL)) AS is_head",
         named_params! { ":id": id },
         |row| row.get("is_head"),
     )
