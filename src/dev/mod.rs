@@ -7,7 +7,7 @@
 //! them; [`serve::serve_fake`] serves that as a process of its own, which outlives the server that a crash test kills.
 //!
 //! **Guarantees.** What was answered with success is in a log file before the answer leaves, so a SIGKILL loses nothing
-//! that a client was told (`fake::tests::persistence`). Errors of `/dev/*` are `application/problem+json`.
+//! that a client was told (`src/dev/fake/tests/persistence.rs`). Errors of `/dev/*` are `application/problem+json`.
 //!
 //! **Windows.** Killed between the log and the answer: accepted, and the client does not know; that is the same as
 //! `drop_response`. Killed between a webhook's 2xx and the log: that update is delivered once more, as by Telegram.
@@ -88,6 +88,9 @@ fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Error> {
 }
 
 /// Makes `dir`, and the data directory above it, for their owner only; those that are there are left as they are.
+///
+/// # Errors
+/// [`Error::File`].
 pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(|source| Error::File { path: dir.to_owned(), source })
