@@ -21,3 +21,4 @@ mod store;
 mod store_faults;
 mod store_model;
 mod telegram;
+mod token;
