@@ -29,8 +29,8 @@ use crate::onboarding::Remote;
 
 /// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
-/// What the store gets for its own end, beside the shutdown's time.
-const CLOSING: Duration = Duration::from_secs(8);
+/// What of the shutdown's time is kept for the store's own end.
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// What a server is put together from.
 pub(crate) struct HostParts {
@@ -90,7 +90,7 @@ impl Host {
         };
         let overdue = async {
             stop.cancelled().await;
-            tokio::time::sleep(config.http.shutdown_timeout).await;
+            tokio::time::sleep(config.http.shutdown_timeout.saturating_sub(CLOSING)).await;
         };
         tokio::select! {
             _ = async { tokio::join!(surface, working) } => {}

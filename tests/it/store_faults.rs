@@ -36,7 +36,7 @@ impl Mount {
     }
 
     /// Takes all but `spare` of the bytes that are free now, into a file of this name.
-    fn fill(&self, name: &str, spare: u64) -> PathBuf {
+    pub(crate) fn fill(&self, name: &str, spare: u64) -> PathBuf {
         let filler = self.path().join(name);
         let free = "$(stat -f -c '%a * %S' \"${1%/*}\")";
         shell(&format!("head -c $(( {free} - {spare} )) /dev/zero > \"$1\" || true"), &filler);
