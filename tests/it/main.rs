@@ -24,3 +24,4 @@ mod store;
 mod store_faults;
 mod store_model;
 mod telegram;
+mod token;
