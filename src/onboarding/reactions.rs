@@ -34,6 +34,14 @@ fn find_person(tx: &Tx<'_>, event: &BotEvent) -> Result<Option<Person>, StoreErr
     }
 }
 
+/// Characters of a name that are shown: one of a whole payload's length would make the message undeliverable.
+const LONGEST_NAME: usize = 200;
+
+/// A name as it fits a line: other programs may have put anything there.
+fn short_name(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(LONGEST_NAME).collect()
+}
+
 struct Reaction<'a> {
     tx: &'a Tx<'a>,
     context: &'a Context,
@@ -69,7 +77,7 @@ impl Reaction<'_> {
         if !leader.optin_urgent || !leader.is_reachable {
             return Ok(());
         }
-        let name = person.first_name.clone().unwrap_or_default();
+        let name = short_name(person.first_name.as_deref().unwrap_or_default());
         let text = self.context.content.render("left_leader", leader.lang, &Values::new("partner_name", &name))?;
         self.queue(NewMessage {
             dedup_key: format!("left_leader:{}", person.telegram_id),
@@ -79,7 +87,7 @@ impl Reaction<'_> {
 
     fn new_partner(&self) -> Result<(), Error> {
         self.number("partnerUid")?.ok_or(Error::Payload { field: "partnerUid" })?;
-        let name = self.text("partnerName")?.unwrap_or_default();
+        let name = short_name(&self.text("partnerName")?.unwrap_or_default());
         let lang = self.person.as_ref().map_or(self.context.content.default_lang(), |person| person.lang);
         let values = Values::new("partner_name", &name);
         let instead = self.notification("new_partner", |key| self.context.content.render(key, lang, &values))?;

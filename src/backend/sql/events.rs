@@ -1,6 +1,5 @@
 //! Statements that move events: insert, page, lease, close, put off, give up, reopen.
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Row, named_params};
 
 use crate::backend::acknowledge::State;
@@ -8,7 +7,7 @@ use crate::backend::emit::NewBotEvent;
 use crate::backend::page::Served;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::BotEvent;
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// A failed attempt, counted.
 pub(crate) struct Failure<'a> {
@@ -64,20 +63,11 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
     tx.query_all(DUE_PAGE, named_params! { ":now": tx.now(), ":boot": tx.boot(), ":limit": limit }, served)
 }
 
-/// A text that another program may have written in another encoding: what is not UTF-8 in it is replaced, since one row
-/// that cannot be read would keep everybody's page from being served.
-pub(super) fn lossy(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-        _ => None,
-    })
-}
-
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
-    let payload = lossy(row, "payload")?;
+    let payload = lossy_text(row, "payload")?;
     let event = BotEvent {
         id: row.get("id")?,
-        event_type: lossy(row, "event_type")?.unwrap_or_default(),
+        event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
         // The schema holds it to be an object.
@@ -166,7 +156,7 @@ pub(crate) fn find_state(tx: &Tx<'_>, id: i64) -> Result<Option<State>, StoreErr
                 (None, None) => State::Open {
                     attempts: row.get("attempts")?,
                     next_retry_at: row.get("next_retry_at")?,
-                    event_type: lossy(row, "event_type")?.unwrap_or_default(),
+                    event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
                 },
             })
         },
