@@ -1,4 +1,60 @@
-//! Pillarbox: one binary with one SQLite file.
+//! Pillarbox: one binary with one SQLite file. This page is the map; the code is in the modules.
+//!
+//! # The one idea
+//! What comes in is stored before it is acknowledged. What it causes is one transaction: the mark that it was done, the
+//! change, the events, the messages. What goes out is a row: claimed, attempted outside any transaction, and settled by
+//! a write that the claim fences.
+//!
+//! # Layers
+//! ```text
+//! main → edge, dev → app → backend · outbox · onboarding → chat → kernel
+//! ```
+//! Arrows point one way; `tests/tidy.rs` holds the tree to it.
+//! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
+//! - `backend`: the outbox of bot events (emit, pages, acknowledgements, requeue), web notifications.
+//! - `outbox`: domain events, recorded by the transaction in which they happened.
+//! - `onboarding`: the bot's mind: consumer, ledger, reactions, funnel, texts. Knows no Telegram and no HTTP.
+//! - `chat`: the send queue: lanes, limits, the three outcomes of a send, the port to a messenger.
+//! - `app`: the assembly; the only place that knows all of them.
+//! - `edge`: HTTP, Telegram, a remote backend, jobs, the command line; each folder is the one home of its dependency.
+//! - `dev`: a fake Bot API, a webhook sink, a clock that can be moved, the demo.
+//! - [`config`]: file, environment and arguments into checked sections.
+//!
+//! # Three walks
+//! **An event is emitted.** `edge/http/bot_events.rs` decodes and calls `backend::emit` in [`kernel::store::Db::write`];
+//! the row's trigger sets its subject and the subject's lane; the writer thread commits it with whoever else waits, answers,
+//! and wakes `bot-outbox-poll`.
+//!
+//! **The event is handled.** The job calls `onboarding::Consumer::run_once`: a page is claimed; in one transaction each
+//! event, in a savepoint of its own, gets its ledger mark, its reaction (`reactions.rs`), and is closed; a failing one is
+//! put off and holds its subject. The commit wakes `telegram-send`.
+//!
+//! **Its message goes out.** `chat::Sender::run_once` asks the limiter for a slot, claims the head of a chat's lane,
+//! sends it through `edge/telegram`, and settles it: delivered, certainly not, or unknown, each with what its kind asks for.
+//!
+//! # Invariants
+//! - Only `kernel/store` opens a transaction, and nothing async can happen inside one.
+//! - An event is in the ledger if and only if its effects are in the file.
+//! - No event is handled while an earlier one of its subject is open.
+//! - A message is sent only as a claimed row; its attempt number is the fence of its settle.
+//! - The database files are never opened by path in this process.
+//!
+//! # Decisions
+//! 1. *Why one writer thread and not a connection per task?* SQLite has one writer anyway; its own busy handler is unfair
+//!    (waits of seconds), and writes that wait can share a flush. We would change this for a store with several writers.
+//! 2. *Why a lane row per subject?* Taking a page by `NOT EXISTS (earlier open event)` costs what waits behind one head. A
+//!    lane's due time is that of its head, kept by triggers, so that SQL from other programs counts too.
+//! 3. *Why is a lease on the events and not on the lane?* The contract's columns are on the events, and the head's lease
+//!    is the subject's. A lease names its boot, so those of an earlier process are void without being cleared.
+//! 4. *Why is the subject checked again when an event is applied?* A binding may merge two subjects between claim and
+//!    handling. The check costs two look-ups and needs no lock that outlives a transaction.
+//! 5. *Why our own Telegram calls under teloxide's types?* What follows a send depends on status, parameters and phase,
+//!    which teloxide's `send` drops; and on a 5xx it sleeps for ten seconds inside the call.
+//!
+//! # Glossary
+//! захват = claim · аренда = lease · завершение = settle · попытка = attempt · дедуп-леджер = ledger · этап = stage ·
+//! воронка = funnel · лидер = leader · привязка = bind · напоминание = reminder · дайджест = digest · рассылка =
+//! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary
 
 pub(crate) mod app;
 pub(crate) mod backend;
@@ -7,31 +63,12 @@ pub mod config;
 pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
+#[doc(hidden)]
+pub mod measured;
 pub(crate) mod onboarding;
 pub(crate) mod outbox;
 
-/// temp
-pub fn run(args: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
-    let args: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
-    let runtime = tokio::runtime::Runtime::new().expect("runtime");
-    let sources = config::Sources::from_process(None, args[2..].to_vec());
-    let done = runtime.block_on(async {
-        match args[1].as_str() {
-            "serve" => edge::cli::serve::run(sources).await,
-            _ => {
-                edge::cli::dev::run(
-                    sources,
-                    edge::cli::dev::DevOptions { ready_file: None, demo: edge::cli::dev::Demo::Play, fake: None },
-                )
-                .await
-            }
-        }
-    });
-    match done {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            eprintln!("{error:#}");
-            edge::cli::Exit::of_error(&error).into()
-        }
-    }
+/// The program: runs the verb that `args` (the program's name first) ask for, and answers how it ended.
+pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    edge::cli::run(args)
 }

@@ -1,5 +1,7 @@
 //! Arguments and environment in, exit code out.
 
-fn main() -> std::process::ExitCode {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
     pillarbox::run(std::env::args_os())
 }

@@ -14,17 +14,21 @@ use crate::chat::{Limiter, Limits, Messenger, Sender, SenderParts, SenderSetting
 use crate::config::{BotConfig, Config, EventSource, JobsConfig, StoreConfig, TelegramConfig};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role, Settings, StoreError, Synchronous};
+use crate::onboarding::calls::Calls;
 use crate::onboarding::content::{Content, Lang};
-use crate::onboarding::{self, Backend, Consumer};
+use crate::onboarding::{self, Backend, Consumer, Remote};
 use addressees::Addressees;
 use local_backend::LocalBackend;
 use passes::Beat;
+pub(crate) use passes::{Again, Pass};
 
 /// The service, without the ways the world reaches it.
 pub(crate) struct App {
     db: Db,
     jobs: JobsConfig,
     consumer: Option<Consumer>,
+    /// What a remote backend is called for; none if events come from this file.
+    calls: Option<Calls>,
     sender: Option<Sender>,
     /// Stops what takes long inside a pass.
     stop: CancellationToken,
@@ -38,7 +42,7 @@ pub(crate) struct Parts {
     /// Whoever can deliver a message; none without a token.
     pub(crate) messenger: Option<Arc<dyn Messenger>>,
     /// The remote backend's client, if events come from one.
-    pub(crate) remote: Option<Arc<dyn Backend>>,
+    pub(crate) remote: Option<Arc<dyn Remote>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -84,18 +88,20 @@ impl App {
     /// [`Error`].
     pub(crate) async fn build(config: &Config, parts: Parts) -> Result<Self, Error> {
         let Parts { db, messenger, remote, stop } = parts;
+        let remote = remote.filter(|_| matches!(config.bot.event_source, EventSource::Remote(_)));
         let source: Option<Arc<dyn Backend>> = match &config.bot.event_source {
             EventSource::Local => Some(Arc::new(LocalBackend::new(db.clone()))),
-            EventSource::Remote(_) => remote,
+            EventSource::Remote(_) => remote.clone().map(|remote| remote as Arc<dyn Backend>),
             EventSource::Off => None,
         };
+        let calls = remote.map(|remote| Calls::new(db.clone(), remote));
         let content = Arc::new(Content::shipped(default_lang(&config.bot))?);
         let sender = match messenger {
             Some(messenger) => Some(open_sender(&config.telegram, &db, messenger, source.clone()).await?),
             None => None,
         };
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
-        Ok(Self { db, jobs: config.jobs.clone(), consumer, sender, stop, polled: Beat::now() })
+        Ok(Self { db, jobs: config.jobs.clone(), consumer, calls, sender, stop, polled: Beat::now() })
     }
 
     pub(crate) fn db(&self) -> &Db {

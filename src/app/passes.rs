@@ -6,8 +6,27 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::App;
-use crate::edge::jobs::{Again, Pass};
+use crate::kernel::clock::UnixMs;
 use crate::onboarding::prune;
+
+/// What a pass did, and when the next one is wanted besides the schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct Pass {
+    /// Counts, as they are logged, stored and answered.
+    pub(crate) counts: serde_json::Value,
+    pub(crate) again: Again,
+}
+
+/// When a pass wants to be followed by another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// By the schedule or a wake.
+    Later,
+    /// More is due already.
+    Now,
+    /// Something becomes due then.
+    At(UnixMs),
+}
 
 /// When something last gave a sign of life, in real time: a moved clock proves nothing.
 pub(super) struct Beat(Mutex<Instant>);
@@ -27,6 +46,19 @@ impl Beat {
 }
 
 impl App {
+    /// Makes the calls that a remote backend is owed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn call_backend(&self) -> anyhow::Result<Pass> {
+        let Some(calls) = &self.calls else {
+            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
+        };
+        let report = calls.run_once(&self.stop).await?;
+        let counts = json!({ "done": report.done, "again": report.again, "failed": report.failed });
+        Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
+    }
+
     /// Hands due bot events to the bot.
     ///
     /// # Errors

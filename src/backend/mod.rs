@@ -9,9 +9,9 @@
 //!
 //! **Guarantees.**
 //! - No event is served or handled before an earlier open event of its subject: `tests/it/order.rs`.
-//! - A repeated acknowledgement changes nothing: `tests/it/bot_endpoints.rs`.
-//! - A known dedup key emits nothing: `tests/it/bot_endpoints.rs`.
-//! - What a page costs does not depend on history or on what waits behind one head: `tests/it/plans.rs`.
+//! - A repeated acknowledgement changes nothing: `src/edge/http/tests/contract.rs`.
+//! - A known dedup key emits nothing: `src/edge/http/tests/contract.rs`.
+//! - What a page costs does not depend on history or on what waits behind one head: `src/backend/plan_tests.rs`.
 //!
 //! **Windows.** Emitting is part of its caller's transaction: there is none. A claim that is cut off leaves a lease of an
 //! earlier boot, which counts for nothing. An acknowledgement is one transaction; lost on the way, it is repeated.
@@ -23,6 +23,8 @@ pub(crate) mod emit;
 pub(crate) mod inspect;
 mod notification;
 pub(crate) mod page;
+#[cfg(test)]
+mod plan_tests;
 pub(crate) mod requeue;
 mod sql;
 

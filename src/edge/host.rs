@@ -17,13 +17,15 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::backend::RemoteBackend;
 use super::http::{self, HttpState, ReadyCheck};
 use super::jobs::Driver;
 use super::telegram::{Client, TelegramSettings};
 use crate::app::{App, Parts};
 use crate::chat::Messenger;
-use crate::config::Config;
+use crate::config::{Config, EventSource};
 use crate::kernel::store::Db;
+use crate::onboarding::Remote;
 
 /// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
@@ -120,7 +122,14 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
         }
         None => None,
     };
-    Ok(App::build(config, Parts { db, messenger, remote: None, stop }).await?)
+    let remote = match &config.bot.event_source {
+        EventSource::Remote(remote) => {
+            let backend = RemoteBackend::new(db.clone(), remote).context("bot.remote_url")?;
+            Some(Arc::new(backend) as Arc<dyn Remote>)
+        }
+        EventSource::Local | EventSource::Off => None,
+    };
+    Ok(App::build(config, Parts { db, messenger, remote, stop }).await?)
 }
 
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::clock::UnixMs;
 
+/// The header of a page of events by which a backend says that the `retryIds` of an acknowledgement may also be
+/// `{"id", "error"}`. The contract's own form is plain ids, and a strict backend refuses a whole acknowledgement for
+/// anything else, so reasons are sent only where they are asked for.
+pub const TAKES_REASONS: &str = "pillarbox-takes-reasons";
+
 /// The six types of the contract. They are stored and sent as these words and are not versioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BotEventType {

@@ -65,7 +65,9 @@ impl Consumer {
             let finished = self.apply_held(page).await?;
             count(&finished, &mut report);
             self.context.backend.finish(&finished).await?;
-            if finished.processed.is_empty() && finished.failed.is_empty() {
+            // A page that brought nothing new may come again at once: a backend that takes acknowledgements without
+            // closing anything would be asked without a pause.
+            if finished.processed.len() == finished.repeats && finished.failed.is_empty() {
                 return Ok(report);
             }
         }
@@ -106,8 +108,14 @@ fn apply_page(tx: &Tx<'_>, context: &Context, react: React, page: &[PageEvent]) 
         }
         let done = tx.attempt(|| Error::Panicked, || apply_one(tx, context, react, entry))?;
         match done {
-            Ok(()) => finished.processed.push(id),
+            Ok(applied) => {
+                finished.processed.push(id);
+                finished.repeats += usize::from(applied == Applied::Before);
+            }
             Err(error) => {
+                if matches!(error, Error::IdReused) {
+                    finished.reused.push(id);
+                }
                 let error = error.to_string();
                 let fate = context.backend.put_off(tx, id, &error)?;
                 finished.failed.push((id, error, fate));
@@ -121,19 +129,28 @@ fn apply_page(tx: &Tx<'_>, context: &Context, react: React, page: &[PageEvent]) 
     Ok(finished)
 }
 
+/// Whether an event's effects are of this transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Applied {
+    Now,
+    Before,
+}
+
 /// The ledger mark, the effects and the closing of one event: together or not at all.
-fn apply_one(tx: &Tx<'_>, context: &Context, react: React, entry: &PageEvent) -> Result<(), Error> {
+fn apply_one(tx: &Tx<'_>, context: &Context, react: React, entry: &PageEvent) -> Result<Applied, Error> {
     let event = &entry.event;
     let source = context.backend.source();
-    match sql::find_mark(tx, source, event.id)? {
+    let applied = match sql::find_mark(tx, source, event.id)? {
         Some(created_at) if created_at != event.created_at => return Err(Error::IdReused),
-        Some(_) => {}
+        Some(_) => Applied::Before,
         None => {
             sql::mark(tx, source, event, context.backend.closes_at_once())?;
             react(tx, context, entry)?;
+            Applied::Now
         }
-    }
-    Ok(context.backend.close(tx, event.id)?)
+    };
+    context.backend.close(tx, event.id)?;
+    Ok(applied)
 }
 
 /// Counts a committed page, and says once what failed in it.
@@ -142,6 +159,12 @@ fn count(finished: &Finished, report: &mut Report) {
     report.failed += finished.failed.len() as u64;
     metrics::counter!("pillarbox_bot_events_processed_total").increment(finished.processed.len() as u64);
     metrics::counter!("pillarbox_bot_events_failed_total").increment(finished.failed.len() as u64);
+    for id in &finished.reused {
+        tracing::error!(
+            event.id = id,
+            "the ledger has another event of this id: a backend that was replaced needs a new bot.remote_source"
+        );
+    }
     for (id, error, fate) in &finished.failed {
         if matches!(fate, Fate::Waits | Fate::Theirs) {
             tracing::warn!(event.id = id, error, "an event failed and its subject waits for the retry");

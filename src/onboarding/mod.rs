@@ -18,9 +18,11 @@
 //!
 //! **Not here.** The outbox itself (`backend`), sending (`chat`), the commands and screens of the bot.
 
+pub(crate) mod calls;
 pub(crate) mod consumer;
 pub(crate) mod content;
 pub(crate) mod funnel;
+pub(crate) mod ledger;
 pub(crate) mod people;
 pub(crate) mod port;
 pub(crate) mod prune;
@@ -28,7 +30,7 @@ mod reactions;
 mod sql;
 
 pub(crate) use consumer::Consumer;
-pub(crate) use port::{Backend, BackendError, Fate, Finished, PageEvent};
+pub(crate) use port::{Backend, BackendError, Fate, Finished, PageEvent, Remote};
 
 use crate::chat;
 use crate::kernel::store::StoreError;

@@ -1,4 +1,4 @@
-//! What the send queue asks and tells about people: whether they can be written to, and whether they want it.
+//! What others ask and tell about people: whether they can be written to, whether they want it, and who they are.
 
 use super::sql;
 use crate::chat::{Kind, Permit, Reason};
@@ -28,4 +28,12 @@ pub(crate) fn permits(tx: &Tx<'_>, chat_id: i64, kind: Kind) -> Result<Permit, S
 /// The store's.
 pub(crate) fn mark_unreachable(tx: &Tx<'_>, chat_id: i64, reason: Reason) -> Result<(), StoreError> {
     sql::set_unreachable(tx, chat_id, reason.as_str())
+}
+
+/// The member whom this chat is known to belong to.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn find_member(tx: &Tx<'_>, telegram_id: i64) -> Result<Option<i64>, StoreError> {
+    Ok(sql::find_person(tx, telegram_id)?.and_then(|person| person.magnet_uid))
 }

@@ -2,6 +2,7 @@
 
 use futures_util::future::BoxFuture;
 
+use super::calls::Call;
 use crate::kernel::contract::{BotEvent, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
@@ -32,8 +33,12 @@ pub(crate) enum Fate {
 pub(crate) struct Finished {
     /// Applied, or found in the ledger.
     pub(crate) processed: Vec<i64>,
+    /// How many of the processed were found in the ledger.
+    pub(crate) repeats: usize,
     /// Failed, with the short reason and what follows from it.
     pub(crate) failed: Vec<(i64, String, Fate)>,
+    /// Those of the failed whose id is in the ledger with another time of emission.
+    pub(crate) reused: Vec<i64>,
     /// Not looked at: behind a failed one, or no longer first.
     pub(crate) left: Vec<i64>,
 }
@@ -48,12 +53,31 @@ pub(crate) enum BackendError {
     /// It does not accept our secret.
     #[error("the backend refuses the secret; check bot.backend_secret on both sides")]
     Unauthorized,
+    /// It takes its events itself, and two consumers would break the order.
+    #[error("the backend consumes its own events; set bot.event_source = \"off\" there, or stop consuming them here")]
+    ConsumedThere,
+    /// It understands the request and does not do it.
+    #[error("the backend refuses the request ({0})")]
+    Refused(String),
     /// It answers something the contract does not have.
-    #[error("the backend answers outside the contract ({0})")]
+    #[error("the backend answers outside the contract: {0}")]
     Contract(String),
     /// The store's.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl BackendError {
+    /// The reason, short enough to be stored.
+    pub(crate) fn code(&self) -> &str {
+        match self {
+            Self::Unreachable(code) | Self::Refused(code) => code,
+            Self::Unauthorized => "unauthorized",
+            Self::ConsumedThere => "events_are_consumed_there",
+            Self::Contract(_) => "outside_contract",
+            Self::Store(_) => "store",
+        }
+    }
 }
 
 /// A backend, as the bot knows it.
@@ -96,4 +120,11 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// # Errors
     /// The store's.
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError>;
+}
+
+/// A backend elsewhere, which is written to by calls of their own.
+pub(crate) trait Remote: Backend {
+    /// Makes one call once. An error that leaves the outcome open is [`BackendError::Unreachable`] like any other: a
+    /// call is repeated until it is answered.
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<(), BackendError>>;
 }

@@ -49,7 +49,7 @@ pub(super) fn mark(tx: &Tx<'_>, source: &str, event: &BotEvent, is_acked: bool) 
 }
 
 /// Notes that a remote backend has taken the acknowledgement of these events.
-pub(crate) fn mark_acked(tx: &Tx<'_>, source: &str, ids: &[i64]) -> Result<(), StoreError> {
+pub(super) fn mark_acked(tx: &Tx<'_>, source: &str, ids: &[i64]) -> Result<(), StoreError> {
     for id in ids {
         tx.execute(
             "UPDATE bot_processed_events SET acked_at = :now
@@ -58,6 +58,16 @@ pub(crate) fn mark_acked(tx: &Tx<'_>, source: &str, ids: &[i64]) -> Result<(), S
         )?;
     }
     Ok(())
+}
+
+/// Events that were applied and whose backend has not been heard to take the acknowledgement, the lowest ids first.
+pub(super) fn unacked_marks(tx: &Tx<'_>, source: &str, limit: i64) -> Result<Vec<i64>, StoreError> {
+    tx.query_all(
+        "SELECT outbox_event_id FROM bot_processed_events INDEXED BY bot_processed_events_unacked
+         WHERE source = :source AND acked_at IS NULL ORDER BY outbox_event_id LIMIT :limit",
+        named_params! { ":source": source, ":limit": limit },
+        |row| row.get("outbox_event_id"),
+    )
 }
 
 /// Deletes up to `batch` acknowledged marks from before `cutoff`; how many.

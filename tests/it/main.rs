@@ -1,5 +1,26 @@
 //! Everything the product promises, tested through its edges; one binary, a file per behaviour.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
+
+mod cli;
+mod cli_sql;
 mod config;
 mod config_secrets;
+mod consumer;
+mod crash;
+mod damage;
+mod data_dir;
+mod docs;
+mod golden;
+mod hard_times;
+mod harness;
+mod opening;
+mod order;
+mod order_local;
+mod order_model;
+mod pair;
+mod process;
 mod store;
+mod store_faults;
+mod store_model;
+mod telegram;

@@ -37,14 +37,14 @@ pub(crate) fn insert(tx: &Tx<'_>, event: &NewBotEvent) -> Result<i64, StoreError
     Ok(tx.last_insert_id())
 }
 
+pub(crate) const BY_DEDUP_KEY: &str = "SELECT id FROM bot_event_outbox WHERE dedup_key = :key";
+
 /// The id of the event that was emitted with this key.
 pub(crate) fn find_by_dedup_key(tx: &Tx<'_>, key: &str) -> Result<Option<i64>, StoreError> {
-    tx.query_opt("SELECT id FROM bot_event_outbox WHERE dedup_key = :key", named_params! { ":key": key }, |row| {
-        row.get("id")
-    })
+    tx.query_opt(BY_DEDUP_KEY, named_params! { ":key": key }, |row| row.get("id"))
 }
 
-/// The statement behind a page; public to the plan tests through [`crate::backend`].
+/// The statement behind a page.
 pub(crate) const DUE_PAGE: &str =
     "SELECT e.id, e.event_type, e.telegram_id, e.magnet_uid, e.payload, e.created_at, e.attempts, e.subject,
             COALESCE(e.next_retry_at, 0) AS due_at

@@ -23,11 +23,11 @@ macro_rules! listed {
 }
 
 const ALL: &str = listed!("WHERE TRUE");
-const OPEN: &str =
+pub(super) const OPEN: &str =
     listed!("INDEXED BY bot_event_outbox_waiting WHERE processed_at IS NULL AND dead_lettered_at IS NULL");
 const PROCESSED: &str = listed!("WHERE outcome = 'handled'");
-const ABANDONED: &str = listed!("INDEXED BY bot_event_outbox_abandoned WHERE outcome = 'abandoned'");
-const DEAD: &str = listed!("INDEXED BY bot_event_outbox_dead WHERE dead_lettered_at IS NOT NULL");
+pub(super) const ABANDONED: &str = listed!("INDEXED BY bot_event_outbox_abandoned WHERE outcome = 'abandoned'");
+pub(super) const DEAD: &str = listed!("INDEXED BY bot_event_outbox_dead WHERE dead_lettered_at IS NOT NULL");
 
 /// Events of one state, upward by id.
 pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<EventRow>, StoreError> {
@@ -110,23 +110,20 @@ fn count(tx: &Tx<'_>, statement: &str) -> Result<i64, StoreError> {
     tx.query_one(statement, named_params! { ":cap": COUNT_CAP }, |row| row.get("n"))
 }
 
+pub(super) const COUNT_WAITING: &str =
+    "SELECT count(*) AS n FROM (SELECT 1 FROM bot_event_lanes WHERE due_at > :now LIMIT :cap)";
+
 /// Subjects whose head waits, counted up to the cap.
 pub(crate) fn count_waiting(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    tx.query_one(
-        "SELECT count(*) AS n FROM (SELECT 1 FROM bot_event_lanes WHERE due_at > :now LIMIT :cap)",
-        named_params! { ":now": tx.now(), ":cap": COUNT_CAP },
-        |row| row.get("n"),
-    )
+    tx.query_one(COUNT_WAITING, named_params! { ":now": tx.now(), ":cap": COUNT_CAP }, |row| row.get("n"))
 }
+
+pub(super) const OLDEST_OPEN: &str = "SELECT created_at FROM bot_event_outbox INDEXED BY bot_event_outbox_waiting
+     WHERE processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1";
 
 /// When the oldest open event was emitted.
 pub(crate) fn oldest_open(tx: &Tx<'_>) -> Result<Option<UnixMs>, StoreError> {
-    tx.query_opt(
-        "SELECT created_at FROM bot_event_outbox INDEXED BY bot_event_outbox_waiting
-         WHERE processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1",
-        [],
-        |row| row.get("created_at"),
-    )
+    tx.query_opt(OLDEST_OPEN, [], |row| row.get("created_at"))
 }
 
 /// The subjects that wait longest.

@@ -42,3 +42,17 @@ pub(super) fn last_notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>,
         |row| Ok((row.get("id")?, row.get("magnet_uid")?, row.get("title")?)),
     )
 }
+
+/// The repeated statements with the indexes they are meant to use, for the plan test.
+#[cfg(test)]
+pub(super) fn plans() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
+    vec![
+        ("due page", events::DUE_PAGE, &["bot_event_lanes_due", "bot_event_outbox_open", "INTEGER PRIMARY KEY"]),
+        ("open list", lists::OPEN, &["bot_event_outbox_waiting"]),
+        ("abandoned list", lists::ABANDONED, &["bot_event_outbox_abandoned"]),
+        ("dead list", lists::DEAD, &["bot_event_outbox_dead"]),
+        ("oldest open", lists::OLDEST_OPEN, &["bot_event_outbox_waiting"]),
+        ("waiting subjects", lists::COUNT_WAITING, &["bot_event_lanes_due"]),
+        ("dedup key", events::BY_DEDUP_KEY, &["sqlite_autoindex_bot_event_outbox_1"]),
+    ]
+}

@@ -1,5 +1,6 @@
 //! The queue and its sender on a real file, with a clock that is moved and a messenger that answers as it is told.
 
+mod model;
 mod operator;
 mod order;
 mod outcomes;
@@ -15,9 +16,12 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::kind::Lane;
+use super::queue::Enqueued;
+use super::sender::Report;
 use super::{
-    Addressee, Enqueued, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit,
-    Reason, Rendered, Report, Sender, SenderParts, SenderSettings, enqueue,
+    Addressee, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit, Reason,
+    Rendered, Sender, SenderParts, SenderSettings, enqueue,
 };
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
@@ -145,6 +149,7 @@ struct World {
     clock: Clock,
     stage: Arc<Stage>,
     people: Arc<People>,
+    limiter: Arc<Limiter>,
     sender: Sender,
     stop: CancellationToken,
 }
@@ -187,15 +192,16 @@ impl World {
             ballast: 0,
         };
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
+        let limiter = Limiter::new(limits(), clock.clone());
         let parts = SenderParts {
             db: db.clone(),
             messenger: Arc::<Stage>::clone(&stage),
             addressee: Arc::<People>::clone(&people),
-            limiter: Limiter::new(limits(), clock.clone()),
+            limiter: Arc::clone(&limiter),
             settings: SenderSettings { give_up_after: Duration::from_secs(3_600), timeout: Duration::from_secs(15) },
         };
         let sender = Sender::open(parts).await.unwrap();
-        Self { dir, db, clock, stage, people, sender, stop: CancellationToken::new() }
+        Self { dir, db, clock, stage, people, limiter, sender, stop: CancellationToken::new() }
     }
 
     async fn queue(&self, message: NewMessage) -> i64 {

@@ -1,6 +1,7 @@
 //! What an operator can see and do.
 
-use super::super::{Filter, Listed, Retried, Status, list, retry, stats};
+use super::super::listing::Retried;
+use super::super::{Filter, Listed, Status, list, retry, stats};
 use super::*;
 
 async fn listed(world: &World, filter: Filter) -> Vec<Listed> {

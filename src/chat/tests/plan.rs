@@ -48,7 +48,7 @@ async fn a_claim_costs_the_same_with_a_long_queue_behind_one_chat() {
              SELECT CASE WHEN i <= 19990 THEN 1 ELSE i END, 'event', 'transactional', 'x', 'plain', 'k' || i, 1, 1, 1 FROM n",
         )
         .await;
-    let heads = world.db.read(|tx| Ok::<_, Error>(sql::due_heads(tx, super::super::Lane::Transactional, None, 64)?));
+    let heads = world.db.read(|tx| Ok::<_, Error>(sql::due_heads(tx, Lane::Transactional, None, 64)?));
     assert_eq!(heads.await.unwrap().len(), 11, "one row for the long queue, and one for each other chat");
     assert_eq!(world.pass().await.sent, 11);
 }

@@ -55,6 +55,22 @@ async fn a_broadcast_that_hangs_leaves_room_for_answers() {
 }
 
 #[tokio::test]
+async fn a_slot_that_somebody_else_holds_is_waited_for() {
+    let world = Arc::new(World::new().await);
+    let held = world.limiter.take(1, Lane::Transactional).expect("nothing was sent yet");
+    world.queue(message(1, Kind::Alert, "waits")).await;
+    let pass = tokio::spawn({
+        let world = Arc::clone(&world);
+        async move { world.pass().await }
+    });
+    world.queue(message(2, Kind::Alert, "free")).await;
+    world.stage.called_times(1).await;
+    assert_eq!(world.stage.texts(), ["free"]);
+    drop(held);
+    assert_eq!(pass.await.unwrap().sent, 2);
+}
+
+#[tokio::test]
 async fn a_panicking_messenger_is_an_unknown_outcome() {
     let world = World::new().await;
     world.stage.will(1, Play::Panic);

@@ -113,7 +113,9 @@ impl Fake {
         let at = self.0.clock.now();
         let pause_s = failure.retry_after_s.unwrap_or_else(|| pause_s(failures));
         let next_try_at = at.saturating_add_unsigned(pause_s * 1000);
-        self.kept().webhook_error = Some(LastError { at, message: failure.message, next_try_at });
+        let error = LastError { at, message: failure.message, next_try_at };
+        tracing::debug!(next_try_at = error.next_try_at, "the webhook did not take an update");
+        self.kept().webhook_error = Some(error);
         next_try_at
     }
 }

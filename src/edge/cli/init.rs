@@ -13,12 +13,16 @@ use super::Exit;
 use crate::config::{DEFAULT_FILE, commented_file};
 use crate::kernel::secret::Secret;
 
-/// Writes the file at `path` and says where it went and what comes next. An existing file is left as it is.
+/// Writes the file at `path`, with `data_dir` in it if one is given, and says where it went and what comes next. An
+/// existing file is left as it is.
 ///
 /// # Errors
 /// The file exists, or cannot be written.
-pub(crate) fn init(path: &Path, out: &mut impl Write) -> anyhow::Result<Exit> {
-    let text = commented_file(&fresh_secret()?);
+pub(crate) fn init(path: &Path, data_dir: Option<&Path>, out: &mut impl Write) -> anyhow::Result<Exit> {
+    let mut text = commented_file(&fresh_secret()?);
+    if let Some(dir) = data_dir {
+        text = with_data_dir(&text, dir)?;
+    }
     // The mode is given at creation: at no moment can another user open it.
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = match created {
@@ -46,6 +50,16 @@ pub(crate) fn init(path: &Path, out: &mut impl Write) -> anyhow::Result<Exit> {
         "next: set telegram.token in it, then run `pillarbox config check{option}` and `pillarbox serve{option}`"
     )?;
     Ok(Exit::Ok)
+}
+
+/// `text` with its commented-out `store.data_dir` set to `dir`.
+fn with_data_dir(text: &str, dir: &Path) -> anyhow::Result<String> {
+    let plain = dir.to_str().filter(|dir| !dir.chars().any(char::is_control));
+    let dir = plain.context("--data-dir has bytes that a configuration file cannot have; choose another name")?;
+    // Without control characters, a string is quoted in JSON as it is in TOML.
+    let setting = format!("data_dir = {}", serde_json::to_string(dir)?);
+    let set = |line: &str| if line.starts_with("# data_dir = ") { setting.clone() } else { line.to_owned() };
+    Ok(text.lines().map(|line| set(line) + "\n").collect())
 }
 
 /// 32 bytes of the system's randomness, in hex.
@@ -76,7 +90,7 @@ mod tests {
         for name in ["a.toml", "b.toml"] {
             let path = dir.path().join(name);
             let mut out = Vec::new();
-            assert_eq!(init(&path, &mut out).expect("written"), Exit::Ok);
+            assert_eq!(init(&path, None, &mut out).expect("written"), Exit::Ok);
             assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
             let out = String::from_utf8(out).expect("UTF-8");
             assert!(out.contains(&format!("pillarbox serve --config {}", path.display())), "{out}");
@@ -96,11 +110,21 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("box.toml");
         std::fs::write(&path, "# mine\n").expect("written");
-        let error = init(&path, &mut Vec::new()).expect_err("refused").to_string();
+        let error = init(&path, None, &mut Vec::new()).expect_err("refused").to_string();
         assert!(error.contains("box.toml exists") && error.contains("--config"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), "# mine\n");
-        let error = init(&dir.path().join("missing/box.toml"), &mut Vec::new()).expect_err("refused").to_string();
+        let error = init(&dir.path().join("missing/box.toml"), None, &mut Vec::new()).expect_err("refused").to_string();
         assert!(error.contains("directory must exist"), "{error}");
+    }
+
+    #[test]
+    fn a_data_directory_that_was_given_is_in_the_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("box.toml");
+        let data_dir = Path::new("/srv/a \"box\"");
+        init(&path, Some(data_dir), &mut Vec::new()).expect("written");
+        let config = Config::load(Sources::from_parts(Some(path), [], Vec::new())).expect("valid");
+        assert_eq!(config.store.data_dir, data_dir);
     }
 
     #[test]

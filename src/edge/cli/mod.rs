@@ -1,10 +1,23 @@
-//! The command line: what its verbs share, so that every verb ends and prints in the same way.
+//! The command line: its verbs, and what they share, so that every verb ends and prints in the same way.
 
+mod args;
+mod beside;
 pub(crate) mod config;
 pub(crate) mod dev;
 pub(crate) mod fake;
 pub(crate) mod init;
+mod jobs;
+mod messages;
+mod migrate;
+mod outbox;
+mod print;
+mod run;
 pub(crate) mod serve;
+mod sql;
+mod statement;
+mod version;
+
+pub(crate) use run::run;
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ use super::decode::{AtMost, JsonBody, NoQuery, check_text, parameters};
 use super::error::{Fault, Problem};
 use super::{Consumer, HttpState};
 use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE, NewBotEvent, Retry};
-use crate::kernel::contract::{BotEvent, BotEventType};
+use crate::kernel::contract::{BotEvent, BotEventType, TAKES_REASONS};
 use crate::kernel::store::Db;
 
 /// The most ids of one list of an acknowledgement: a page of the largest size.
@@ -70,9 +70,10 @@ pub(super) struct PendingBody {
 pub(super) async fn pending(
     State(state): State<Arc<HttpState>>,
     PageLimit(limit): PageLimit,
-) -> Result<Json<PendingBody>, Problem> {
+) -> Result<([(&'static str, &'static str); 1], Json<PendingBody>), Problem> {
     let page = state.db.read(move |tx| backend::page::pending(tx, limit)).await?;
-    Ok(Json(PendingBody { events: page.into_iter().map(|served| served.event).collect() }))
+    let events = page.into_iter().map(|served| served.event).collect();
+    Ok(([(TAKES_REASONS, "1")], Json(PendingBody { events })))
 }
 
 /// `POST /bot/events/ack`: what became of the events of a page.

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use futures_util::StreamExt;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
@@ -78,20 +78,28 @@ async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
 /// Parses `text`. Deep nesting ends at serde_json's limit of 128 levels, far from the end of the stack.
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut source = serde_json::Deserializer::from_str(text);
-    let Object(value) = serde_path_to_error::deserialize(&mut source).map_err(|error| {
-        let path = error.path().to_string();
-        let error = error.into_inner();
-        let detail = shortened(&error.to_string());
-        let fault = Fault::new(blamed(&path, &detail), detail.clone());
-        match error.classify() {
-            Category::Data => Problem::invalid_body(vec![fault]),
-            Category::Io | Category::Syntax | Category::Eof => Problem::not_json(detail, vec![fault]),
-        }
-    })?;
-    source
-        .end()
-        .map_err(|error| Problem::not_json(error.to_string(), vec![Fault::new("body", "goes on after its end")]))?;
+    let parsed = serde_path_to_error::deserialize(&mut source);
+    let Object(value) = parsed.map_err(|error| refusal(text, &error.path().to_string(), error.inner()))?;
+    source.end().map_err(|error| not_json(&error))?;
     Ok(value)
+}
+
+fn refusal(text: &str, path: &str, error: &serde_json::Error) -> Problem {
+    // The form is checked while reading, so what comes after the fault may not be JSON at all.
+    if let Err(broken) = serde_json::from_str::<IgnoredAny>(text) {
+        return not_json(&broken);
+    }
+    let detail = shortened(&error.to_string());
+    let fault = Fault::new(blamed(path, &detail), detail.clone());
+    match error.classify() {
+        Category::Data => Problem::invalid_body(vec![fault]),
+        Category::Io | Category::Syntax | Category::Eof => Problem::not_json(detail, vec![fault]),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    let detail = shortened(&error.to_string());
+    Problem::not_json(detail.clone(), vec![Fault::new("body", detail)])
 }
 
 /// The field at fault. That a field is missing, unknown or doubled serde tells in words, at the object around it.

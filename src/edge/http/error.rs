@@ -21,7 +21,15 @@ pub(super) struct Problem {
     code: &'static str,
     detail: Cow<'static, str>,
     faults: Vec<Fault>,
-    header: Option<(HeaderName, HeaderValue)>,
+    then: Then,
+}
+
+/// What the client may do next, said in a header.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    GiveUp,
+    RetryAfterSeconds(u16),
+    ShowSecret,
 }
 
 /// One field at fault.
@@ -35,6 +43,16 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) fn new(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { field: field.into(), detail: detail.into() }
+    }
+}
+
+impl Then {
+    fn header(self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            Self::GiveUp => None,
+            Self::RetryAfterSeconds(seconds) => Some((RETRY_AFTER, HeaderValue::from(seconds))),
+            Self::ShowSecret => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+        }
     }
 }
 
@@ -53,7 +71,7 @@ struct ProblemBody<'a> {
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, detail: detail.into(), faults: Vec::new(), header: None }
+        Self { status, code, detail: detail.into(), faults: Vec::new(), then: Then::GiveUp }
     }
 
     fn at(mut self, faults: Vec<Fault>) -> Self {
@@ -62,7 +80,7 @@ impl Problem {
     }
 
     fn retry_after(mut self, seconds: u16) -> Self {
-        self.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
+        self.then = Then::RetryAfterSeconds(seconds);
         self
     }
 
@@ -70,7 +88,7 @@ impl Problem {
     pub(super) fn unauthorized() -> Self {
         let detail = "this address needs the header `Authorization: Bearer <secret>` with the right secret";
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
-        problem.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        problem.then = Then::ShowSecret;
         problem
     }
 
@@ -194,7 +212,7 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(self.header.map(|(name, value)| (Some(name), value)));
+        headers.extend(self.then.header());
         response
     }
 }

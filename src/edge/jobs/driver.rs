@@ -9,14 +9,16 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Again, JOB_REQUESTED, JOBS, Job, Pass, Recorded, Schedule, Zone, find, sql};
-use crate::app::App;
+use super::{JOB_REQUESTED, JOBS, Job, Recorded, Schedule, Zone, find, sql};
+use crate::app::{Again, App, Pass};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::StoreError;
 
 /// The pause after a failed run, doubled up to the longest; on the injected clock.
 const FIRST_PAUSE_MS: i64 = 1_000;
 const LONGEST_PAUSE_MS: i64 = 30_000;
+/// The pause after a run that was skipped because one was in hand; on the injected clock.
+const BUSY_PAUSE_MS: i64 = 250;
 
 /// Why a run that was asked for did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -51,13 +53,14 @@ enum Cause {
 /// The running jobs of one process.
 pub(crate) struct Driver {
     app: Arc<App>,
-    /// One per job: a busy job is skipped. An optimisation; truth rests on the claims.
-    busy: HashMap<&'static str, Mutex<()>>,
+    /// One per job: a busy job is skipped. An optimisation; truth rests on the claims. In it, how the last run failed:
+    /// a fault that lasts is told when it comes and when it goes, not at every attempt.
+    busy: HashMap<&'static str, Mutex<Option<String>>>,
 }
 
 impl Driver {
     pub(crate) fn new(app: Arc<App>) -> Arc<Self> {
-        Arc::new(Self { app, busy: JOBS.iter().map(|job| (job.name, Mutex::new(()))).collect() })
+        Arc::new(Self { app, busy: JOBS.iter().map(|job| (job.name, Mutex::new(None))).collect() })
     }
 
     /// Runs every job until `stop`, then lets the passes in hand end.
@@ -143,11 +146,11 @@ impl Driver {
         if is_owed {
             row = db.settle(move |tx| sql::begin(tx, job.name, scheduled_for)).await?;
             if row.is_none() {
-                return Ok(Run { settled: settled(job, "skipped"), again: Some(Again::Later), row });
+                return Ok(Run::of(settled(job, "skipped")));
             }
         }
         let run = self.run_one(job).await;
-        if row.is_none() && run.settled.outcome == "failed" {
+        if row.is_none() && run.failure == Failure::New {
             row = db.settle(move |tx| sql::begin(tx, job.name, None)).await?;
         }
         if let Some(id) = row {
@@ -163,22 +166,32 @@ impl Driver {
 
     /// One pass, unless one is under way. A panic is a failed run.
     async fn run_one(&self, job: &'static Job) -> Run {
-        let lock = self.busy.get(job.name).and_then(|lock| lock.try_lock().ok());
-        if lock.is_none() {
+        let Some(mut failing) = self.busy.get(job.name).and_then(|lock| lock.try_lock().ok()) else {
             metrics::counter!("pillarbox_job_runs_total", "job" => job.name, "outcome" => "skipped").increment(1);
-            return Run { settled: settled(job, "skipped"), again: Some(Again::Later), row: None };
-        }
+            // Whatever the run in hand asks to be followed by, it tells its own caller: so look again soon.
+            let again = Some(Again::At(self.app.db().clock().now().saturating_add(BUSY_PAUSE_MS)));
+            return Run { again, ..Run::of(settled(job, "skipped")) };
+        };
         let started = std::time::Instant::now();
         let pass = std::panic::AssertUnwindSafe((job.run)(&self.app)).catch_unwind().await;
         let pass = pass.unwrap_or_else(|_| Err(anyhow::anyhow!("the job panicked")));
         let run = match pass {
             Ok(Pass { counts, again }) => {
-                Run { settled: Settled { counts: Some(counts), ..settled(job, "ok") }, again: Some(again), row: None }
+                if failing.take().is_some() {
+                    tracing::info!(job = job.name, "a job that failed works again");
+                }
+                Run { again: Some(again), ..Run::of(Settled { counts: Some(counts), ..settled(job, "ok") }) }
             }
             Err(error) => {
-                tracing::error!(job = job.name, error = %format!("{error:#}"), "a job failed and will be tried again");
-                let error = Some(format!("{error:#}"));
-                Run { settled: Settled { error, ..settled(job, "failed") }, again: None, row: None }
+                let error = format!("{error:#}");
+                let failure = if failing.as_ref() == Some(&error) { Failure::Repeated } else { Failure::New };
+                match failure {
+                    Failure::New => tracing::error!(job = job.name, error, "a job failed and will be tried again"),
+                    _ => tracing::debug!(job = job.name, error, "a job failed again"),
+                }
+                *failing = Some(error.clone());
+                let settled = Settled { error: Some(error), ..settled(job, "failed") };
+                Run { again: None, failure, ..Run::of(settled) }
             }
         };
         let outcome = run.settled.outcome;
@@ -227,6 +240,22 @@ struct Run {
     /// `None` after a failure.
     again: Option<Again>,
     row: Option<i64>,
+    failure: Failure,
+}
+
+/// How a run failed, seen from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    None,
+    New,
+    /// In the same way.
+    Repeated,
+}
+
+impl Run {
+    fn of(settled: Settled) -> Self {
+        Self { settled, again: Some(Again::Later), row: None, failure: Failure::None }
+    }
 }
 
 fn settled(job: &'static Job, outcome: &'static str) -> Settled {

@@ -10,13 +10,13 @@ mod sql;
 
 use futures_util::future::BoxFuture;
 
-pub(crate) use driver::{Driver, RunError, Settled};
+pub(crate) use driver::{Driver, RunError};
 pub(crate) use schedule::{Schedule, Zone};
 
-use crate::app::App;
+use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
-use crate::kernel::clock::UnixMs;
-use crate::kernel::store::{Db, StoreError, Wake};
+use crate::kernel::store::{Db, StoreError, Tx, Wake};
+use crate::onboarding::calls::BACKEND_CALLS;
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -33,7 +33,8 @@ pub(crate) struct Job {
     pub(crate) why: &'static str,
     /// What it is woken by.
     pub(crate) wakes: &'static [Wake],
-    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the failed and the asked-for do.
+    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the asked-for do, and those that failed
+    /// in another way than the run before.
     pub(crate) recorded: Recorded,
     pub(crate) run: for<'a> fn(&'a App) -> BoxFuture<'a, anyhow::Result<Pass>>,
 }
@@ -43,31 +44,21 @@ pub(crate) struct Job {
 pub(crate) enum Recorded {
     /// Every scheduled one.
     Always,
-    /// Only those that failed or were asked for.
+    /// Only those that were asked for, and those that failed in another way than the run before.
     WhenNotable,
-}
-
-/// What a pass did, and when the next one is wanted besides the schedule.
-#[derive(Clone, Debug)]
-pub(crate) struct Pass {
-    /// Counts, as they are logged, stored and answered.
-    pub(crate) counts: serde_json::Value,
-    pub(crate) again: Again,
-}
-
-/// When a pass wants to be followed by another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// By the schedule or a wake.
-    Later,
-    /// More is due already.
-    Now,
-    /// Something becomes due then.
-    At(UnixMs),
 }
 
 /// Every job there is, by name.
 pub(crate) const JOBS: &[Job] = &[
+    Job {
+        name: "backend-calls",
+        cron: None,
+        zone: Zone::Utc,
+        why: "makes the calls that a remote backend is owed",
+        wakes: &[BACKEND_CALLS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.call_backend()),
+    },
     Job {
         name: "bot-outbox-poll",
         cron: Some("0/10 * * * * *"),
@@ -116,12 +107,12 @@ pub(crate) struct RunRow {
     pub(crate) error: Option<String>,
 }
 
-/// The last recorded runs, newest first.
+/// Every job with its last recorded run, in the order of the list.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn recent_runs(db: &Db, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-    db.read(move |tx| sql::recent(tx, limit)).await
+pub(crate) fn last_runs(tx: &Tx<'_>) -> Result<Vec<(&'static Job, Option<RunRow>)>, StoreError> {
+    JOBS.iter().map(|job| Ok((job, sql::find_last(tx, job.name)?))).collect()
 }
 
 /// Asks the server that holds the directory to run a job; the request's id.

@@ -41,12 +41,12 @@ pub(super) fn interrupt_running(tx: &Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The last runs, newest first.
-pub(super) fn recent(tx: &Tx<'_>, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-    tx.query_all(
+/// The last recorded run of one job.
+pub(super) fn find_last(tx: &Tx<'_>, job: &str) -> Result<Option<RunRow>, StoreError> {
+    tx.query_opt(
         "SELECT id, job, scheduled_for, started_at, finished_at, outcome, counts, error
-         FROM job_runs ORDER BY id DESC LIMIT :limit",
-        named_params! { ":limit": limit },
+         FROM job_runs INDEXED BY job_runs_by_job WHERE job = :job ORDER BY id DESC LIMIT 1",
+        named_params! { ":job": job },
         run_row,
     )
 }

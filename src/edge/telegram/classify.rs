@@ -90,7 +90,7 @@ pub(super) fn classify<'a>(answer: &Answer<'a>) -> Result<&'a RawValue, Failure>
     match (status, envelope) {
         // A server, or a proxy before it, that failed may have passed the request on first.
         (500.., _) => Err(Failure::Unknown { code: FailureCode::Http(status) }),
-        (200..300, Some(Envelope { ok: true, result: Some(result), .. })) => Ok(result),
+        (200..300, Some(Envelope { ok: true, result, .. })) => Ok(result.unwrap_or(RawValue::NULL)),
         (200..500, Some(Envelope { ok: false, error_code, description, parameters, .. }))
             if status >= 400 || error_code.is_some() =>
         {
@@ -286,7 +286,6 @@ mod tests {
             (502, "<html><h1>502 Bad Gateway</h1><hr>nginx</html>", FailureCode::Http(502)),
             (504, "", FailureCode::Http(504)),
             (200, r#"{"ok":true,"result":{"mess"#, FailureCode::BrokenAnswer),
-            (200, r#"{"ok":true}"#, FailureCode::BrokenAnswer),
             (200, r#"{"ok":false}"#, FailureCode::BrokenAnswer),
             (200, "<html>welcome</html>", FailureCode::BrokenAnswer),
             (200, "", FailureCode::BrokenAnswer),
@@ -309,5 +308,7 @@ mod tests {
         let body = br#"{"ok":true,"result":{"message_id":5}}"#;
         let result = classify(&Answer { status: 200, retry_after: None, body }).expect("accepted");
         assert_eq!(result.get(), r#"{"message_id":5}"#);
+        let without = classify(&Answer { status: 200, retry_after: None, body: br#"{"ok":true}"# });
+        assert_eq!(without.expect("accepted").get(), "null");
     }
 }

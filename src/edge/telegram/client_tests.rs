@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Client, ClientError, TelegramSettings};
+use super::client::ClientError;
+use super::{Client, TelegramSettings};
 use crate::chat::{Class, FailureCode, Format, Keyboard, Messenger, Outcome, Reason, Rendered};
 use crate::kernel::secret::Secret;
 
@@ -133,7 +134,7 @@ async fn answers_are_read_by_status_and_text() {
             r#"{"ok":false,"error_code":500,"description":"Internal Server Error: restart"}"#,
             unknown(FailureCode::Http(500)),
         ),
-        ("200 OK", r#"{"ok":true,"result":{}}"#, unknown(FailureCode::BrokenAnswer)),
+        ("200 OK", r#"{"ok":true,"result":null}"#, Outcome::Delivered { message_id: None }),
         ("200 OK", "<html>captive portal</html>", unknown(FailureCode::BrokenAnswer)),
         ("307 Temporary Redirect", "", unknown(FailureCode::Http(307))),
         (

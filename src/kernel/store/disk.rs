@@ -1,13 +1,25 @@
 //! The disk under the store: what is free, a reserve to give up, and file systems on which SQLite's locks do not hold.
 //!
 //! A full disk cannot be freed from inside: even a DELETE needs room in the WAL. So a ballast file is kept, and given
-//! up when the disk is full: acks and deletes then go on, while intake stays refused until there is room again.
+//! up when the disk is full: acks and deletes then go on, while intake stays refused until there is room for the
+//! ballast again. Without that last rule new work would eat the reserve as soon as it was given up.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const BALLAST_NAME: &str = "ballast";
+/// The ballast is laid in pieces of this size, one per look, so that no commit waits for the whole of it.
+const PIECE: u64 = 4 << 20;
+
+/// Who may lay the ballast and give it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reserve {
+    /// The owner of the directory.
+    Kept,
+    /// A guest leaves it to the owner.
+    Foreign,
+}
 
 /// The space a store watches over. Sizes in bytes.
 #[derive(Debug)]
@@ -15,54 +27,74 @@ pub(super) struct Disk {
     dir: PathBuf,
     min_free: u64,
     ballast: u64,
+    reserve: Reserve,
 }
 
 impl Disk {
-    pub(super) fn new(dir: &Path, min_free: u64, ballast: u64) -> Self {
-        Self { dir: dir.to_path_buf(), min_free, ballast }
+    pub(super) fn new(dir: &Path, min_free: u64, ballast: u64, reserve: Reserve) -> Self {
+        Self { dir: dir.to_path_buf(), min_free, ballast, reserve }
     }
 
     /// Free bytes for this user, or `None` when the file system does not say.
-    pub(super) fn free(&self) -> Option<u64> {
+    fn free(&self) -> Option<u64> {
         let stat = rustix::fs::statvfs(&self.dir).ok()?;
         stat.f_bavail.checked_mul(stat.f_frsize)
     }
 
-    /// Whether new work must be refused.
-    pub(super) fn is_low(&self) -> bool {
-        self.free().is_some_and(|free| free < self.min_free)
+    /// Whether new work must be refused. What the ballast holds counts as free, and room for all of it is asked for,
+    /// so the answer is the same before and after it is laid. A disk that `was_low` must first have a little more.
+    pub(super) fn is_low(&self, was_low: bool) -> bool {
+        let asked = self.min_free.saturating_add(self.ballast);
+        let asked = if was_low { asked.saturating_add(asked / 16) } else { asked };
+        self.free().is_some_and(|free| free.saturating_add(self.laid().min(self.ballast)) < asked)
     }
 
-    /// Lays the ballast down if it is not there and there is ample room for it.
+    /// Lays the next piece of the ballast, if it is not whole.
     pub(super) fn lay_ballast(&self) -> io::Result<()> {
-        let path = self.ballast_path();
-        let there = fs::metadata(&path).map(|meta| meta.len()).unwrap_or(0);
-        if self.ballast == 0 || there >= self.ballast {
+        let laid = self.laid();
+        if self.reserve == Reserve::Foreign || laid >= self.ballast {
             return Ok(());
         }
-        let ample = self.min_free.saturating_add(self.ballast.saturating_mul(2));
-        if self.free().is_none_or(|free| free < ample) {
-            return Ok(());
-        }
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-        let chunk = vec![0_u8; 1 << 16];
-        let mut left = self.ballast;
-        while left > 0 {
-            let part = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
-            file.write_all(&chunk[..part])?;
-            left -= part as u64;
-        }
-        Ok(())
+        let mut file = OpenOptions::new().append(true).create(true).open(self.ballast_path())?;
+        let size = usize::try_from((self.ballast - laid).min(PIECE)).unwrap_or(0);
+        file.write_all(&incompressible(size, laid))
+    }
+
+    /// Whether nothing at all can be written.
+    pub(super) fn is_read_only(&self) -> bool {
+        is_read_only(&self.dir)
     }
 
     /// Gives the ballast up; whether there was one.
     pub(super) fn drop_ballast(&self) -> bool {
-        fs::remove_file(self.ballast_path()).is_ok()
+        self.reserve == Reserve::Kept && fs::remove_file(self.ballast_path()).is_ok()
+    }
+
+    fn laid(&self) -> u64 {
+        fs::metadata(self.ballast_path()).map_or(0, |meta| meta.len())
     }
 
     fn ballast_path(&self) -> PathBuf {
         self.dir.join(BALLAST_NAME)
     }
+}
+
+/// Bytes that a file system which compresses cannot store in less than their number: zeros would reserve nothing.
+fn incompressible(size: usize, seed: u64) -> Vec<u8> {
+    // Xorshift: quick, and random enough for any compressor.
+    let mut state = seed ^ 0x9E37_79B9_7F4A_7C15;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten().take(size).collect()
+}
+
+/// Whether the file system that `path` is on is mounted read-only. SQLite reports that as a failing disk.
+pub(super) fn is_read_only(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
 }
 
 /// The name of the network file system that `dir` is on, if it is on one.
@@ -93,7 +125,29 @@ fn name_of_network(magic: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::name_of_network;
+    use super::{Disk, PIECE, Reserve, name_of_network};
+
+    #[test]
+    fn the_ballast_is_laid_piece_by_piece_and_changes_no_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 0, PIECE + 5, Reserve::Kept);
+        for laid in [PIECE, PIECE + 5, PIECE + 5] {
+            disk.lay_ballast().unwrap();
+            assert_eq!(disk.laid(), laid);
+            assert!(!disk.is_low(false));
+        }
+        assert!(disk.drop_ballast() && !disk.drop_ballast());
+    }
+
+    #[test]
+    fn a_guest_neither_lays_nor_drops_the_ballast() {
+        let dir = tempfile::tempdir().unwrap();
+        Disk::new(dir.path(), 0, 10, Reserve::Kept).lay_ballast().unwrap();
+        let guest = Disk::new(dir.path(), 0, 20, Reserve::Foreign);
+        guest.lay_ballast().unwrap();
+        assert!(!guest.drop_ballast());
+        assert_eq!(guest.laid(), 10);
+    }
 
     #[test]
     fn network_mounts_are_told_from_local_ones() {

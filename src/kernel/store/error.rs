@@ -76,7 +76,7 @@ impl From<rusqlite::Error> for StoreError {
             };
         };
         match failure.code {
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => Self::Busy,
             ErrorCode::DiskFull => Self::DiskFull,
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged,

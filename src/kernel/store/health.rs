@@ -23,6 +23,11 @@ impl Health {
         self.low.load(Ordering::Acquire)
     }
 
+    /// Whether the last thing the store tried failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Notes whether the disk is low; whether that is news.
     pub(super) fn set_low(&self, low: bool) -> bool {
         self.low.swap(low, Ordering::AcqRel) != low

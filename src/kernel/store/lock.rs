@@ -24,7 +24,7 @@ impl ProcessLock {
     /// [`OpenError::Held`] names the process that has it.
     pub fn acquire(dir: &Path, role: &str) -> Result<Self, OpenError> {
         let path = dir.join(FILE_NAME);
-        let unusable = |error: std::io::Error| OpenError::Directory { path: path.clone(), error };
+        let unusable = |error| OpenError::unusable(&path, error);
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(unusable)?;
         match file.try_lock() {

@@ -1,13 +1,26 @@
 //! The store: one file, two doors.
 //!
 //! [`Db::write`] and [`Db::settle`] are the write door, for new work and for the finishing of work; [`Db::read`] is the
-//! other. There is no third. Writes that wait at the same moment share one commit ([`writer`]); reads go through a pool
+//! other. There is no third. Writes that wait at the same moment share one commit (`writer.rs`); reads go through a pool
 //! of `query_only` connections. Neither runs on an async worker thread, and no network call can happen inside, since
 //! the closures are not async. Wakes and events belong to the transaction ([`Tx`]).
 //!
 //! A store fault (busy, full, damaged, I/O) voids the whole batch: nobody of it is told success. `settle` then tries
 //! again in memory until it lands; `write` hands the fault to its caller. The database files are never opened by path
 //! in this process: closing such a handle would drop the locks SQLite holds.
+//!
+//! # Guarantees
+//! - A failing or panicking write leaves its neighbours alone: `tests/it/store.rs::a_failing_or_panicking_write_leaves_its_neighbours_alone`.
+//! - What callers are told is what is in the file: `tests/it/store_model.rs::what_callers_are_told_is_what_is_in_the_file`.
+//! - A wake fires after the commit or not at all: `tests/it/store.rs::a_wake_fires_after_the_commit_and_never_for_what_was_taken_back`.
+//! - A full disk stops intake and not settles: `tests/it/store_faults.rs::a_full_disk_stops_intake_and_not_settles_and_heals_without_reopening`.
+//! - A damaged file is not written any more, not even by closing it: `tests/it/damage.rs::a_file_damaged_under_load`.
+//!
+//! # Windows
+//! - The process dies before the commit: nothing of the batch is in the file, and nobody was told otherwise.
+//! - It dies after the commit and before the answer: the write is there and its caller does not know. Who must not
+//!   write twice brings a key of its own.
+//! - Damage done by others is noticed within a tick: `guard.rs` says what may happen until then.
 
 mod disk;
 mod error;
@@ -17,27 +30,33 @@ mod lock;
 mod migrations;
 mod open;
 mod pragmas;
+mod private;
 mod queue;
+mod readers;
+mod shell;
 mod tx;
 mod wakes;
+mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use r2d2_sqlite::SqliteConnectionManager;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 pub use error::StoreError;
 pub use lock::ProcessLock;
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
+pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;
 use crate::kernel::id;
 use queue::{Class, Outcome, Queue, Write};
+use readers::Readers;
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +102,8 @@ pub struct Db(Arc<Inner>);
 struct Inner {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
-    readers: r2d2::Pool<SqliteConnectionManager>,
-    permits: Semaphore,
-    recorders: Vec<Recorder>,
-    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
-    lock: Mutex<Option<ProcessLock>>,
+    readers: Readers,
+    writer: Mutex<Option<JoinHandle<()>>>,
     copy: Option<PathBuf>,
     dir: PathBuf,
 }
@@ -96,34 +112,44 @@ struct Inner {
 struct Shared {
     clock: Clock,
     boot: String,
+    recorders: Vec<Recorder>,
     health: health::Health,
     wakes: wakes::Wakes,
     disk: disk::Disk,
 }
 
 impl Shared {
-    /// Takes note of a failure of the store, says so once, and gives up the ballast when that is what helps.
-    fn meet(&self, error: &StoreError) {
+    /// Takes note of a failure of the store, says so once, and gives up the ballast when that is what helps. Returns
+    /// what the failure was, as far as can be told.
+    fn meet(&self, error: StoreError) -> StoreError {
+        let error = match error {
+            StoreError::Io if self.disk.is_read_only() => StoreError::ReadOnly,
+            other => other,
+        };
         if matches!(error, StoreError::DiskFull | StoreError::Io) && self.disk.drop_ballast() {
             tracing::error!("the disk is full: the ballast was given up so that work under way can be finished");
         }
         if matches!(error, StoreError::DiskFull) {
             self.health.set_low(true);
         }
-        if self.health.failed(error) {
+        if self.health.failed(&error) {
             tracing::error!(%error, "the store cannot write");
         }
+        error
     }
 
     fn look_at_disk(&self) {
-        let low = self.disk.is_low();
+        let low = self.disk.is_low(self.health.is_low());
         if self.health.set_low(low) {
             match low {
                 true => tracing::warn!("the disk is nearly full: new work is refused until space is freed"),
                 false => tracing::info!("there is room on the disk again"),
             }
         }
-        if !low && let Err(error) = self.disk.lay_ballast() {
+        if !low
+            && !self.health.is_failing()
+            && let Err(error) = self.disk.lay_ballast()
+        {
             tracing::debug!(%error, "the ballast could not be laid");
         }
     }
@@ -144,36 +170,31 @@ impl Db {
         clock: Clock,
         recorders: Vec<Recorder>,
     ) -> Result<Self, OpenError> {
-        let opened = open::Opening { dir, role, now: clock.now(), settings }.run()?;
+        let reserve = if role == Role::Guest { disk::Reserve::Foreign } else { disk::Reserve::Kept };
+        let disk = disk::Disk::new(dir, settings.min_free, settings.ballast, reserve);
+        let opened = open::Opening { dir, role, now: clock.now(), settings, disk: &disk }.run()?;
         let file = dir.join(FILE_NAME);
+        let guard = guard::FileGuard::new(&file, &opened.writer).map_err(|error| open::explain(error, &file))?;
         let boot = id::uuid_v7(clock.now());
-        let disk = disk::Disk::new(dir, settings.min_free, settings.ballast);
-        let shared =
-            Arc::new(Shared { clock, boot, health: health::Health::default(), wakes: wakes::Wakes::default(), disk });
-        if role != Role::Guest {
-            shared.look_at_disk();
-        }
+        let (health, wakes) = Default::default();
+        let shared = Arc::new(Shared { clock, boot, recorders, health, wakes, disk });
+        shared.look_at_disk();
         let queue = Arc::new(Queue::new(settings.queue));
-        let guard = guard::FileGuard::new(&file, &opened.writer)?;
         let writer = writer::Writer {
             conn: opened.writer,
             queue: Arc::clone(&queue),
             shared: Arc::clone(&shared),
-            recorders: recorders.clone(),
             guard,
+            checkpoints: wal::Schedule::default(),
             looked_at: Instant::now(),
+            lock: opened.lock,
         };
-        let unstartable = |error| OpenError::Directory { path: dir.to_path_buf(), error };
-        let thread =
-            std::thread::Builder::new().name("writer".into()).spawn(move || writer.run()).map_err(unstartable)?;
+        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run());
         Ok(Self(Arc::new(Inner {
             queue,
             shared,
-            readers: pool(&file, settings.readers),
-            permits: Semaphore::new(usize::try_from(settings.readers).unwrap_or(1)),
-            recorders,
-            writer: Mutex::new(Some(thread)),
-            lock: Mutex::new(opened.lock),
+            readers: Readers::new(&file, settings.readers),
+            writer: Mutex::new(Some(thread.map_err(|error| OpenError::unusable(dir, error))?)),
             copy: opened.copy,
             dir: dir.to_path_buf(),
         })))
@@ -238,14 +259,7 @@ impl Db {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let inner = Arc::clone(&self.0);
-        let _permit = self.0.permits.acquire().await.map_err(|_| StoreError::Closed)?;
-        let done = tokio::task::spawn_blocking(move || inner.read_blocking(work)).await;
-        match done {
-            Ok(result) => result,
-            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            Err(_) => Err(StoreError::Closed.into()),
-        }
+        self.0.readers.read(Arc::clone(&self.0.shared), work).await
     }
 
     async fn submit<T, E, F>(&self, class: Class, work: F) -> Result<(F, Outcome<T, E>), StoreError>
@@ -303,63 +317,25 @@ impl Db {
         &self.0.shared.clock
     }
 
-    /// Refuses further writes, does those that wait, checkpoints and lets go of the directory.
+    /// Refuses further reads and writes, does the writes that wait, empties the WAL and lets go of the directory. A
+    /// store that is dropped without this does the same a little later.
     pub async fn close(&self) {
-        let inner = Arc::clone(&self.0);
-        inner.queue.close();
-        let joined = tokio::task::spawn_blocking(move || {
-            let thread = inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let ended = thread.is_none_or(|thread| thread.join().is_ok());
-            drop(inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
-            ended
-        });
-        if !joined.await.unwrap_or(false) {
+        self.0.queue.close();
+        self.0.readers.close();
+        let thread = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = tokio::task::spawn_blocking(move || thread.is_none_or(|thread| thread.join().is_ok()));
+        if !ended.await.unwrap_or(false) {
             tracing::error!("the writer thread ended with a panic");
         }
     }
 }
 
-impl Inner {
-    fn read_blocking<T, E>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E>
-    where
-        E: From<StoreError>,
-    {
-        let conn = self.readers.get().map_err(|_| StoreError::Busy)?;
-        let begin = |sql: &str| conn.prepare_cached(sql).and_then(|mut s| s.execute([])).map_err(StoreError::from);
-        let snapshot = ReadOnly { conn: &conn };
-        begin("BEGIN")?;
-        let tx = Tx::new(snapshot.conn, self.shared.clock.now(), &self.shared.boot, &self.recorders);
-        let result = work(&tx);
-        if let Some(fault @ StoreError::Damaged) = tx.take_fault() {
-            self.shared.meet(&fault);
-        }
-        result
-    }
-}
-
-/// Ends a read transaction however its closure ended, so that no snapshot pins the WAL.
-struct ReadOnly<'c> {
-    conn: &'c rusqlite::Connection,
-}
-
-impl Drop for ReadOnly<'_> {
+impl Drop for Inner {
     fn drop(&mut self) {
-        if !self.conn.is_autocommit() && self.conn.execute_batch("ROLLBACK").is_err() {
-            tracing::error!("a read transaction could not be ended");
-        }
+        // The thread is not waited for: a closure it runs may hold the last handle. It has the process lock, and
+        // keeps it until the file is closed.
+        self.queue.close();
     }
-}
-
-fn pool(file: &Path, readers: u32) -> r2d2::Pool<SqliteConnectionManager> {
-    let manager =
-        SqliteConnectionManager::file(file).with_flags(pragmas::reader_flags()).with_init(pragmas::prepare_reader);
-    r2d2::Pool::builder()
-        .max_size(readers)
-        .min_idle(Some(0))
-        .max_lifetime(None)
-        .test_on_check_out(false)
-        .connection_timeout(Duration::from_secs(2))
-        .build_unchecked(manager)
 }
 
 fn finish<T, E: From<StoreError>>(outcome: Outcome<T, E>) -> Result<T, E> {

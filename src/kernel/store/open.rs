@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use super::lock::ProcessLock;
-use super::{StoreError, disk, migrations, pragmas};
+use super::{StoreError, disk, migrations, pragmas, private, wal};
 use crate::kernel::clock::UnixMs;
 
 /// The database's name inside the data directory. A directory is configurable, the file is not: the WAL lies beside it.
@@ -70,6 +70,12 @@ pub enum OpenError {
         /// The database file.
         file: PathBuf,
     },
+    /// The file, or the file system it is on, cannot be written.
+    #[error("{} cannot be written; remount its file system read-write, or give the file to the user pillarbox runs as", file.display())]
+    ReadOnly {
+        /// The database file.
+        file: PathBuf,
+    },
     /// There is nothing to read yet.
     #[error("there is no database in {}; `pillarbox serve` makes one, or name the right place with --data-dir", dir.display())]
     Missing {
@@ -98,8 +104,24 @@ pub enum OpenError {
     #[error("the linked SQLite {0} is older than 3.51.3, which can corrupt a WAL file; build with the bundled one")]
     OldSqlite(&'static str),
     /// Any other failure of the store.
-    #[error("cannot open the database: {0}")]
-    Store(#[from] StoreError),
+    #[error("cannot open {}: {error}", file.display())]
+    Store {
+        /// The database file, or the copy of it.
+        file: PathBuf,
+        /// What the store met.
+        #[source]
+        error: StoreError,
+    },
+}
+
+impl OpenError {
+    /// What a failure of the system at `path` means.
+    pub(super) fn unusable(path: &Path, error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { file: path.to_path_buf() },
+            _ => Self::Directory { path: path.to_path_buf(), error },
+        }
+    }
 }
 
 /// Who opens the directory.
@@ -123,6 +145,7 @@ pub(super) struct Opening<'a> {
     pub(super) role: Role,
     pub(super) now: UnixMs,
     pub(super) settings: &'a super::Settings,
+    pub(super) disk: &'a disk::Disk,
 }
 
 impl Opening<'_> {
@@ -131,86 +154,125 @@ impl Opening<'_> {
             return Err(OpenError::OldSqlite(rusqlite::version()));
         }
         let file = self.dir.join(FILE_NAME);
-        let lock = match self.role {
+        match self.role {
             Role::Owner(name) => {
-                make_directory(self.dir)?;
+                private::make_directory(self.dir).map_err(|error| OpenError::unusable(self.dir, error))?;
                 refuse_network(self.dir)?;
-                Some(ProcessLock::acquire(self.dir, name)?)
+                let lock = ProcessLock::acquire(self.dir, name)?;
+                let (writer, copy) = self.own(&file)?;
+                Ok(Opened { writer, lock: Some(lock), copy })
             }
-            Role::Guest if !file.exists() => return Err(OpenError::Missing { dir: self.dir.to_path_buf() }),
-            Role::Guest => None,
-        };
-        check_file(&file)?;
-        let mut writer = self.open_writer(&file)?;
-        let copy = match self.role {
-            Role::Owner(_) => self.prepare(&mut writer, &file)?,
+            Role::Guest if length(&file) == 0 => Err(OpenError::Missing { dir: self.dir.to_path_buf() }),
             Role::Guest => {
-                let found = migrations::version(&writer)?;
-                if found < migrations::newest() {
-                    return Err(OpenError::Older { file, found, known: migrations::newest() });
+                refuse_network(self.dir)?;
+                let (found, known) = (check_file(&file)?, migrations::newest());
+                if found < known {
+                    return Err(OpenError::Older { file, found, known });
                 }
-                None
+                let writer = pragmas::open_writer(&file, self.settings).map_err(|error| explain(error, &file))?;
+                Ok(Opened { writer, lock: None, copy: None })
             }
-        };
-        Ok(Opened { writer, lock, copy })
+        }
     }
 
-    fn open_writer(&self, file: &Path) -> Result<Connection, OpenError> {
-        pragmas::open_writer(file, self.settings.busy_timeout, self.settings.synchronous, self.settings.cache).map_err(
-            |error| match error {
-                StoreError::Damaged => OpenError::Damaged { file: file.to_path_buf() },
-                other => OpenError::Store(other),
-            },
-        )
+    /// A disk that filled up while nobody served it is no reason not to serve: that is what the ballast is for.
+    fn own(&self, file: &Path) -> Result<(Connection, Option<PathBuf>), OpenError> {
+        match self.own_once(file) {
+            Err(OpenError::Store { error: StoreError::DiskFull | StoreError::Io, .. }) if self.disk.drop_ballast() => {
+                tracing::error!("the disk is full: the ballast was given up so that the database can be opened");
+                self.own_once(file)
+            }
+            other => other,
+        }
     }
 
-    fn prepare(&self, writer: &mut Connection, file: &Path) -> Result<Option<PathBuf>, OpenError> {
-        keep_private(file)?;
-        let mark = writer.pragma_update(None, "application_id", APPLICATION_ID);
-        mark.map_err(StoreError::from)?;
-        migrations::apply(writer, self.dir, self.now)
+    fn own_once(&self, file: &Path) -> Result<(Connection, Option<PathBuf>), OpenError> {
+        let is_new = length(file) == 0;
+        if is_new {
+            make_empty(file)?;
+        } else {
+            check_file(file)?;
+        }
+        for part in pragmas::files(file) {
+            private::restrict(&part).map_err(|error| OpenError::unusable(&part, error))?;
+        }
+        let mut writer = pragmas::open_writer(file, self.settings).map_err(|error| explain(error, file))?;
+        mark(&writer).map_err(|error| explain(error, file))?;
+        let copy = migrations::apply(&mut writer, file, self.now)?;
+        if is_new || copy.is_some() {
+            // So that the schema is in the file itself, where damage to it is seen. If not now, then later.
+            let _ = wal::checkpoint(&writer);
+        }
+        Ok((writer, copy))
     }
 }
 
-fn make_directory(dir: &Path) -> Result<(), OpenError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| OpenError::Directory { path: dir.to_path_buf(), error })
+/// The file's size in bytes; 0 when it is not there.
+fn length(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |meta| meta.len())
 }
 
 fn refuse_network(dir: &Path) -> Result<(), OpenError> {
-    match disk::network_file_system(dir) {
+    // The database may be a link to somewhere else.
+    match disk::network_file_system(dir).or_else(|| disk::network_file_system(&dir.join(FILE_NAME))) {
         Some(kind) => Err(OpenError::Network { dir: dir.to_path_buf(), kind }),
         None => Ok(()),
     }
 }
 
-/// Leads and chats are in it: nobody but the owner reads it. `chmod` by path does not open the file.
-fn keep_private(file: &Path) -> Result<(), OpenError> {
-    use std::os::unix::fs::PermissionsExt;
-    let private = std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600));
-    private.map_err(|error| OpenError::Directory { path: file.to_path_buf(), error })
-}
-
-/// Looks at an existing file through a connection that cannot write, before anything is changed in it.
-fn check_file(file: &Path) -> Result<(), OpenError> {
-    if std::fs::metadata(file).map_or(0, |meta| meta.len()) == 0 {
+/// Makes the file, private before anything is in it. It is made under another name, since the database's own is never
+/// opened but by SQLite.
+///
+/// A WAL without its database is what is left of one: SQLite would delete it, so it is kept from that.
+fn make_empty(file: &Path) -> Result<(), OpenError> {
+    let [_, wal, _] = pragmas::files(file);
+    if length(&wal) > 0 {
+        return Err(OpenError::Damaged { file: file.to_path_buf() });
+    }
+    if file.exists() {
         return Ok(());
     }
-    let damaged = |error: rusqlite::Error| match StoreError::from(error) {
-        StoreError::Damaged => OpenError::Damaged { file: file.to_path_buf() },
-        other => OpenError::Store(other),
-    };
-    let conn = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(damaged)?;
-    conn.pragma_update(None, "query_only", true).map_err(damaged)?;
-    let id: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(damaged)?;
-    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(damaged)?;
+    let unusable = |error| OpenError::unusable(file, error);
+    let unnamed = file.with_extension("new");
+    private::make_file(&unnamed).and_then(|()| std::fs::rename(&unnamed, file)).map_err(unusable)
+}
+
+/// Marks the file as ours. Only when it is not yet: that is a write, which a full disk would refuse.
+fn mark(writer: &Connection) -> Result<(), StoreError> {
+    let id: i32 = writer.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if id != APPLICATION_ID {
+        writer.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    Ok(())
+}
+
+/// Looks at an existing file through a connection that cannot write, before anything is changed in it. Returns its
+/// schema version.
+pub(super) fn check_file(file: &Path) -> Result<i64, OpenError> {
+    let (id, tables, found) = look(file).map_err(|error| explain(error, file))?;
     if id != APPLICATION_ID && (id != 0 || tables > 0) {
         return Err(OpenError::Foreign { file: file.to_path_buf(), id });
     }
-    let found = migrations::version(&conn)?;
     if found > migrations::newest() {
         return Err(OpenError::Newer { file: file.to_path_buf(), found, known: migrations::newest() });
     }
-    Ok(())
+    Ok(found)
+}
+
+/// The file's application id, number of tables and the like, and schema version.
+fn look(file: &Path) -> Result<(i32, i64, i64), StoreError> {
+    let conn = pragmas::open_to_look(file)?;
+    let id = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok((id, tables, migrations::version(&conn)?))
+}
+
+/// What a failure means while the file is being opened.
+pub(super) fn explain(error: StoreError, file: &Path) -> OpenError {
+    match error {
+        StoreError::Damaged => OpenError::Damaged { file: file.to_path_buf() },
+        StoreError::ReadOnly => OpenError::ReadOnly { file: file.to_path_buf() },
+        StoreError::Io if disk::is_read_only(file) => OpenError::ReadOnly { file: file.to_path_buf() },
+        error => OpenError::Store { file: file.to_path_buf(), error },
+    }
 }

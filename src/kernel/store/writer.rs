@@ -2,8 +2,9 @@
 //!
 //! A commit with `synchronous=FULL` costs a disk flush whatever is in it, so writes that wait at the same moment share
 //! one, each in its own savepoint, and are answered after it. Measured best for async callers: a thread of its own
-//! that is notified only when it sleeps. Its naps also serve the store's only timer: looking whether another process
-//! has committed, whether the disk is low, and whether the file is still the one we wrote.
+//! that is notified only when it sleeps. Between batches it looks around ten times a second: whether another process
+//! has committed, whether the disk is low, whether the file is still the one we wrote, and whether the WAL is due to be
+//! moved into it. Callers are answered before any of that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::guard::FileGuard;
+use super::guard::{self, FileGuard, OnClose, Trust};
 use super::queue::{Queue, Queued, Taken, Verdict};
-use super::{Recorder, Shared, StoreError, Tx, Wake};
+use super::{ProcessLock, Shared, StoreError, Tx, Wake, wal};
 
 /// How often the writer looks around: a commit of another process is noticed within this time.
 const TICK: Duration = Duration::from_millis(100);
@@ -23,12 +24,15 @@ const BATCH_TIME: Duration = Duration::from_millis(5);
 const BATCH_WRITES: usize = 1024;
 
 pub(super) struct Writer {
+    /// Before `conn`: fields are dropped in their order, and the connection closed last tidies the WAL away.
+    pub(super) guard: FileGuard,
     pub(super) conn: Connection,
     pub(super) queue: Arc<Queue>,
     pub(super) shared: Arc<Shared>,
-    pub(super) recorders: Vec<Recorder>,
-    pub(super) guard: FileGuard,
+    pub(super) checkpoints: wal::Schedule,
     pub(super) looked_at: Instant,
+    /// The owner's, and the last to be let go of. A guest has none.
+    pub(super) lock: Option<ProcessLock>,
 }
 
 /// A batch that was committed: everyone who was in it, and whom to wake.
@@ -46,14 +50,13 @@ struct Failed {
 impl Writer {
     /// Serves the queue until it is closed and empty.
     pub(super) fn run(mut self) {
+        // Should this thread ever panic, nobody must wait for it.
+        let _leaving = Leaving(Arc::clone(&self.queue));
         loop {
             match self.queue.take(TICK) {
                 Taken::Writes(writes) => self.serve(writes),
-                Taken::Idle => {}
+                Taken::Idle => self.look_around_when_due(),
                 Taken::Closed => break,
-            }
-            if self.looked_at.elapsed() >= TICK {
-                self.look_around();
             }
         }
         self.finish();
@@ -61,6 +64,7 @@ impl Writer {
 
     fn serve(&mut self, mut waiting: VecDeque<Box<dyn Queued>>) {
         while !waiting.is_empty() {
+            self.look_around_when_due();
             if self.shared.health.is_damaged() {
                 waiting.drain(..).for_each(|write| write.answer(Err(StoreError::Damaged)));
                 return;
@@ -68,15 +72,21 @@ impl Writer {
             let started = Instant::now();
             match self.batch(&mut waiting, started) {
                 Ok(Committed { ran, wakes }) => {
-                    metrics::histogram!("pillarbox_commit_batch_size").record(size_as_f64(ran.len()));
+                    let writes = ran.len();
+                    metrics::histogram!("pillarbox_commit_batch_size").record(size_as_f64(writes));
                     metrics::histogram!("pillarbox_commit_seconds").record(started.elapsed().as_secs_f64());
                     self.shared.health.committed();
                     ran.into_iter().for_each(|write| write.answer(Ok(())));
                     self.shared.wakes.fire(&wakes);
+                    if self.checkpoints.committed(writes) {
+                        // A quick disk takes more than the threshold within a tick.
+                        self.shared.look_at_disk();
+                        self.checkpoint_when_due();
+                    }
                 }
                 Err(failed) => {
-                    self.shared.meet(&failed.error);
-                    failed.ran.into_iter().for_each(|write| write.answer(Err(failed.error.echo())));
+                    let error = self.shared.meet(failed.error);
+                    failed.ran.into_iter().for_each(|write| write.answer(Err(error.echo())));
                 }
             }
         }
@@ -86,7 +96,7 @@ impl Writer {
     fn batch(&mut self, waiting: &mut VecDeque<Box<dyn Queued>>, started: Instant) -> Result<Committed, Failed> {
         let mut ran = Vec::with_capacity(waiting.len());
         let mut wakes = Vec::new();
-        if let Err(error) = self.statement("BEGIN IMMEDIATE") {
+        if let Err(error) = self.begin() {
             ran.extend(waiting.drain(..));
             return Err(Failed { error, ran });
         }
@@ -110,10 +120,18 @@ impl Writer {
         }
     }
 
+    fn begin(&self) -> Result<(), StoreError> {
+        if !self.conn.is_autocommit() {
+            // The last batch could not even be rolled back; until that works nothing else will.
+            self.statement("ROLLBACK")?;
+        }
+        self.statement("BEGIN IMMEDIATE")
+    }
+
     /// Runs one write in its savepoint. An error means that the transaction as a whole no longer stands.
     fn one(&self, write: &mut dyn Queued, wakes: &mut Vec<Wake>) -> Result<(), StoreError> {
         self.statement("SAVEPOINT write")?;
-        let tx = Tx::new(&self.conn, self.shared.clock.now(), &self.shared.boot, &self.recorders);
+        let tx = Tx::new(&self.conn, self.shared.clock.now(), &self.shared.boot, &self.shared.recorders);
         let verdict = write.run(&tx);
         if let Some(fault) = tx.take_fault() {
             return Err(fault);
@@ -137,7 +155,7 @@ impl Writer {
 
     fn give_up(&self, error: StoreError, ran: Vec<Box<dyn Queued>>) -> Failed {
         if !self.conn.is_autocommit() {
-            // If even this fails the connection is of no use, and the next BEGIN says so.
+            // If even this fails, the next batch tries again before it begins.
             let _ = self.statement("ROLLBACK");
         }
         Failed { error, ran }
@@ -148,27 +166,80 @@ impl Writer {
         Ok(())
     }
 
-    fn look_around(&mut self) {
+    /// Also between two batches: under load the thread never idles.
+    fn look_around_when_due(&mut self) {
+        if self.looked_at.elapsed() < TICK {
+            return;
+        }
         self.looked_at = Instant::now();
         metrics::gauge!("pillarbox_write_queue").set(size_as_f64(self.queue.len()));
         if self.shared.health.is_damaged() {
             return;
         }
         self.shared.look_at_disk();
+        self.look_at_file();
+        // Others write into the WAL too, and leave it to us.
+        self.checkpoint_when_due();
+    }
+
+    /// Wakes everybody if another process has committed. Whether the file may be written.
+    fn look_at_file(&mut self) -> Trust {
         match self.guard.look(&self.conn) {
-            Ok(true) => self.shared.wakes.fire_all(),
-            Ok(false) => {}
-            Err(error) => self.shared.meet(&error),
+            Ok(seen) => {
+                if seen.foreign_commit {
+                    self.shared.wakes.fire_all();
+                }
+                seen.trust
+            }
+            Err(error) => {
+                self.shared.meet(error);
+                Trust::Doubt
+            }
         }
     }
 
-    fn finish(self) {
-        if self.shared.health.is_damaged() {
-            self.guard.leave_file_alone(&self.conn);
+    fn checkpoint_when_due(&mut self) {
+        let due = wal::state(&self.conn).is_ok_and(|state| self.checkpoints.is_due(state));
+        // A look right before: this is the one thing that writes the file.
+        if !due || self.shared.health.is_damaged() || self.look_at_file() == Trust::Doubt {
             return;
         }
-        // Both are housekeeping: what they would do is done at the next start or checkpoint.
-        let _ = self.conn.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);");
+        match wal::checkpoint(&self.conn) {
+            Ok(state) => {
+                self.checkpoints.done(state);
+                if let Err(error) = self.guard.checkpointed(&self.conn, state.backfilled) {
+                    self.shared.meet(error);
+                }
+            }
+            // A full disk cannot take the pages. They stay in the WAL, and the next write says what is wrong.
+            Err(error) => tracing::debug!(%error, "a checkpoint failed"),
+        }
+    }
+
+    /// Empties the WAL, unless the file is not to be written any more.
+    fn finish(mut self) {
+        let sure = !self.shared.health.is_damaged() && self.look_at_file() == Trust::Sure;
+        if !sure {
+            tracing::warn!("the database file was left as it is, with its WAL");
+            return;
+        }
+        // All housekeeping: what it would do is done at the next start or checkpoint. A guest leaves it to the server,
+        // whose writes would wait meanwhile; if there is none, closing the last connection does it.
+        if self.lock.is_some() {
+            let _ = self.conn.execute_batch("PRAGMA optimize;");
+            let _ = wal::empty(&self.conn);
+        }
+        let _ = guard::set_on_close(&self.conn, OnClose::Checkpoint);
+    }
+}
+
+/// Turns everybody away once the writer thread is gone, however it went.
+struct Leaving(Arc<Queue>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.take_more().into_iter().for_each(|write| write.answer(Err(StoreError::Closed)));
     }
 }
 

@@ -47,7 +47,7 @@ async fn a_body_that_is_not_json_is_a_400() {
     }
     let lone = br#"{"eventType": "registered", "magnetUid": 1, "payload": {"a": "\ud800"}}"#;
     let answer = post_bytes(&server, "/bot/events", Some("application/json"), lone).await;
-    assert_eq!(answer.problem(400, "invalid_json"), ["payload"]);
+    assert_eq!(answer.problem(400, "invalid_json"), ["payload.a"]);
     let huge = br#"{"eventType": "registered", "magnetUid": 1e999}"#;
     let answer = post_bytes(&server, "/bot/events", Some("application/json"), huge).await;
     assert_eq!(answer.problem(400, "invalid_json"), ["magnetUid"]);

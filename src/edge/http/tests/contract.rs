@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Consumer, Setup, TestServer, wallet};
+use super::{Consumer, Setup, TestServer, record_log, wallet};
 use crate::kernel::store::StoreError;
 
 #[tokio::test]
@@ -102,6 +102,7 @@ async fn an_acknowledgement_can_be_repeated_in_every_state() {
 
 #[tokio::test]
 async fn ten_failures_bury_registered_and_abandon_the_others() {
+    let (page, _guard) = record_log();
     let server = TestServer::start().await;
     let buried = server.emit(json!({"eventType": "registered", "magnetUid": 1})).await;
     let abandoned = server.emit(wallet(2)).await;
@@ -117,6 +118,13 @@ async fn ten_failures_bury_registered_and_abandon_the_others() {
     assert_eq!(server.pending("").await, [behind], "a dead letter is not served and does not block");
     assert_eq!(server.ack(retry).await, [0, 0, 1, 1, 0], "a repeat");
     assert_eq!(server.ack(json!({"processedIds": [buried, abandoned]})).await, [0, 0, 1, 1, 0]);
+    let lines = page.lines();
+    let cries: Vec<_> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
+    assert_eq!(cries.len(), 1, "one line, whatever is repeated: {}", page.text());
+    assert!(
+        cries[0]["message"].as_str().unwrap().starts_with("[bot-outbox][DEAD-LETTER]")
+            && cries[0]["event.id"] == buried
+    );
     let kept = server.db.read(move |tx| {
         let length = "SELECT length(last_error) FROM bot_event_outbox WHERE id = ?1";
         tx.query_one(length, [buried], |row| row.get::<_, i64>(0))

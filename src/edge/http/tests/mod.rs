@@ -7,7 +7,7 @@ mod monitoring;
 mod transport;
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,7 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
-use crate::config::Config;
+use crate::config::{Config, LogConfig, LogFormat};
+use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
@@ -165,6 +166,39 @@ impl TestServer {
     }
 }
 
+/// What is logged on this thread, where a test's server runs too, while the guard lives.
+fn record_log() -> (Page, tracing::subscriber::DefaultGuard) {
+    let page = Page::default();
+    let config = LogConfig { level: "info".to_owned(), format: LogFormat::Json };
+    let writer = page.clone();
+    let guard = tracing::subscriber::set_default(log::subscriber(&config, Output::Stream, move || writer.clone()));
+    (page, guard)
+}
+
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Page {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl std::io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The recorder belongs to the process, so the tests share it.
 fn recorded_metrics() -> PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -172,11 +206,16 @@ fn recorded_metrics() -> PrometheusHandle {
 }
 
 /// What came back.
-#[derive(Debug)]
 struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?} {}", self.status, self.headers, self.text())
+    }
 }
 
 impl Answer {

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::json;
 
-use super::{ReadyCheck, SECRET, Setup, TestServer, wallet};
+use super::{ReadyCheck, SECRET, Setup, TestServer, record_log, wallet};
 use crate::kernel::store::StoreError;
 
 #[tokio::test]
@@ -160,4 +160,42 @@ async fn a_panic_is_a_500_and_the_server_goes_on() {
     let server = TestServer::with(Setup { others, ..Setup::default() }).await;
     server.get("/panics").await.problem(500, "internal");
     assert_eq!(server.get("/livez").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_leaves_one_line_that_tells_nothing_personal() {
+    let (page, _guard) = record_log();
+    let server = TestServer::start().await;
+    let body = json!({"eventType": "registered", "telegramId": "4711004711", "payload": {"name": "Ada"}});
+    let emitted = server.post("/bot/events", body).await;
+    server.get("/bot/events/pending?limit=77").await;
+    server.get("/auth/check-account-by-telegram/4711004711?name=Ada").await;
+    server.send("POST", "/bot/events", &[("Authorization", b"Bearer guessed-4711")], b"Ada").await;
+    for path in ["/livez", "/readyz", "/metrics"] {
+        server.get(path).await;
+    }
+    let told: Vec<_> = page.lines().into_iter().filter(|line| line["message"] == "request answered").collect();
+    let seen: Vec<_> = told.iter().map(|line| (&line["spans"][0]["route"], line["status"].as_u64().unwrap())).collect();
+    let expected = [
+        (&json!("/bot/events"), 201),
+        (&json!("/bot/events/pending"), 200),
+        (&json!("unmatched"), 404),
+        (&json!("/bot/events"), 401),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(told[0]["spans"][0]["request.id"].as_str(), emitted.find_header("x-request-id"));
+    assert!(told[0]["took_ms"].is_number() && told[0]["spans"][0]["method"] == "POST");
+    for word in ["4711", "Ada", "limit", SECRET] {
+        assert!(!page.text().contains(word), "{word} in {}", page.text());
+    }
+}
+
+#[tokio::test]
+async fn without_a_secret_the_log_says_so_once() {
+    let (page, _guard) = record_log();
+    let server = TestServer::with(Setup { secret: None, ..Setup::default() }).await;
+    server.get("/bot/events/pending").await;
+    server.get("/bot/events/pending").await;
+    let said = page.lines().into_iter().filter(|line| line["level"] == "WARN");
+    assert_eq!(said.map(|line| line["message"].clone()).collect::<Vec<_>>().len(), 1, "{}", page.text());
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::kernel::store::{Db, StoreError};
 use changes::Changes;
 
-const SCENARIO: &str = include_str!("../../fixtures/demo.json");
+const SCENARIO: &str = include_str!("../../../fixtures/demo.json");
 /// How long a step may take to come to rest, in real time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -41,7 +41,7 @@ enum Act {
     /// Moves the clock to the next retry, this often.
     Retries(u32),
     /// `pillarbox outbox retry` of what is dead.
-    RetryDead(bool),
+    RetryDead {},
     /// Moves the clock forward, in seconds.
     Advance(u64),
 }
@@ -95,7 +95,7 @@ impl Player<'_> {
             Act::Fault(fault) => self.post(&format!("{}/dev/telegram/faults", self.fake), fault).await.map(|_| ()),
             Act::Advance(seconds) => self.advance(*seconds).await,
             Act::Retries(times) => self.retries(*times).await,
-            Act::RetryDead(_) => self.retry_dead().await,
+            Act::RetryDead {} => self.retry_dead().await,
         }
     }
 

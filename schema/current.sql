@@ -1,0 +1,379 @@
+-- The schema as the migrations leave it. Written by `make bless`; nothing reads it but people.
+
+CREATE TABLE backend_calls (
+  id           INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- The backend's name in the ledger: what was meant for one backend is never sent to another.
+  source       TEXT NOT NULL,
+  -- 'bind' is reserved here, since a CHECK cannot be widened without copying the table.
+  kind         TEXT NOT NULL CHECK (kind IN ('notification', 'bind')),
+  -- As it is sent; a notification carries its dedup key in it.
+  body         TEXT NOT NULL CHECK (CASE WHEN json_valid(body) THEN json_type(body) = 'object' ELSE 0 END),
+  -- The uniqueness is the idempotency on this side; on the other side it is the same key.
+  dedup_key    TEXT NOT NULL CONSTRAINT backend_calls_once UNIQUE,
+  status       TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'sending', 'done', 'failed')),
+  attempts     INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0), -- counts claims and is their fence
+  due_at       INTEGER NOT NULL,
+  locked_until INTEGER,
+  lease_boot   TEXT,
+  error_code   TEXT, -- of the last attempt that failed
+  created_at   INTEGER NOT NULL,
+  finished_at  INTEGER,
+  CONSTRAINT backend_calls_finished CHECK ((status IN ('done', 'failed')) = (finished_at IS NOT NULL)),
+  CONSTRAINT backend_calls_leased
+    CHECK ((status = 'sending') = (locked_until IS NOT NULL) AND (status = 'sending') = (lease_boot IS NOT NULL)),
+  CONSTRAINT backend_calls_explained CHECK (error_code IS NOT NULL OR status <> 'failed')
+) STRICT;
+
+CREATE INDEX backend_calls_due ON backend_calls (source, due_at, id) WHERE status = 'pending';
+
+CREATE INDEX backend_calls_sending ON backend_calls (source, locked_until) WHERE status = 'sending';
+
+CREATE TABLE bot_event_lanes (
+  subject TEXT PRIMARY KEY,
+  head_id INTEGER NOT NULL,
+  due_at  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX bot_event_lanes_due ON bot_event_lanes (due_at, head_id);
+
+CREATE TABLE bot_event_outbox (
+  id               INTEGER PRIMARY KEY AUTOINCREMENT,
+  event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
+  telegram_id      INTEGER,
+  magnet_uid       INTEGER,
+  payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  processed_at     INTEGER,
+  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  claimed_at       INTEGER,
+  locked_until     INTEGER,
+  last_error       TEXT CHECK (length(last_error) <= 300),
+  last_attempt_at  INTEGER,
+  next_retry_at    INTEGER,
+  -- Whose order the event is in: 'uid:N' if the member is known, also through the binding, else 'tg:N'. Set below.
+  subject          TEXT,
+  outcome          TEXT CHECK (outcome IN ('handled', 'abandoned')),
+  dead_lettered_at INTEGER,
+  lease_boot       TEXT,
+  -- A re-sync cannot emit twice: the idempotency of emitting.
+  dedup_key        TEXT CHECK (length(dedup_key) BETWEEN 1 AND 200),
+  CONSTRAINT bot_event_outbox_emitted_once UNIQUE (dedup_key),
+  CONSTRAINT bot_event_outbox_has_subject CHECK (telegram_id IS NOT NULL OR magnet_uid IS NOT NULL),
+  CONSTRAINT bot_event_outbox_outcome_when_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),
+  CONSTRAINT bot_event_outbox_dead_is_not_processed CHECK (dead_lettered_at IS NULL OR processed_at IS NULL),
+  CONSTRAINT bot_event_outbox_lease_is_whole CHECK ((locked_until IS NULL) = (lease_boot IS NULL))
+) STRICT;
+
+CREATE INDEX bot_event_outbox_abandoned ON bot_event_outbox (id) WHERE outcome = 'abandoned';
+
+CREATE INDEX bot_event_outbox_dead ON bot_event_outbox (id) WHERE dead_lettered_at IS NOT NULL;
+
+CREATE INDEX bot_event_outbox_open ON bot_event_outbox (subject, id)
+  WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
+
+CREATE INDEX bot_event_outbox_waiting ON bot_event_outbox (id)
+  WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
+
+CREATE TRIGGER bot_event_outbox_closed AFTER UPDATE OF processed_at, dead_lettered_at ON bot_event_outbox
+WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
+ AND (NEW.processed_at IS NOT NULL OR NEW.dead_lettered_at IS NOT NULL)
+BEGIN
+  DELETE FROM bot_event_lanes WHERE subject = NEW.subject AND head_id = NEW.id AND NOT EXISTS (
+    SELECT 1 FROM bot_event_outbox
+    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
+  UPDATE bot_event_lanes SET (head_id, due_at) = (
+      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
+      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
+    WHERE subject = NEW.subject AND head_id = NEW.id;
+END;
+
+CREATE TRIGGER bot_event_outbox_deleted AFTER DELETE ON bot_event_outbox
+WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
+BEGIN
+  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
+    SELECT 1 FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
+  UPDATE bot_event_lanes SET (head_id, due_at) = (
+      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
+      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
+    WHERE subject = OLD.subject AND head_id = OLD.id;
+END;
+
+CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  -- Whatever the inserting program wrote there; our own statement writes it right, which saves the second write.
+  UPDATE bot_event_outbox SET subject = CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END
+    WHERE id = NEW.id AND subject IS NOT CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END;
+  -- A new event is behind its subject's head, unless it was inserted with an id of its own.
+  INSERT INTO bot_event_lanes (subject, head_id, due_at)
+    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
+    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
+      WHERE excluded.head_id < bot_event_lanes.head_id;
+END;
+
+CREATE TRIGGER bot_event_outbox_put_off AFTER UPDATE OF next_retry_at ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL AND NEW.next_retry_at IS NOT OLD.next_retry_at
+BEGIN
+  UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0) WHERE subject = NEW.subject AND head_id = NEW.id;
+END;
+
+CREATE TRIGGER bot_event_outbox_rekeyed AFTER UPDATE OF subject ON bot_event_outbox
+WHEN OLD.subject IS NOT NULL AND NEW.subject IS NOT OLD.subject
+ AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
+    SELECT 1 FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
+  UPDATE bot_event_lanes SET (head_id, due_at) = (
+      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
+      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
+    WHERE subject = OLD.subject AND head_id = OLD.id;
+  INSERT INTO bot_event_lanes (subject, head_id, due_at)
+    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
+    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
+      WHERE excluded.head_id < bot_event_lanes.head_id;
+END;
+
+CREATE TRIGGER bot_event_outbox_reopened AFTER UPDATE OF processed_at, dead_lettered_at ON bot_event_outbox
+WHEN (OLD.processed_at IS NOT NULL OR OLD.dead_lettered_at IS NOT NULL)
+ AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  INSERT INTO bot_event_lanes (subject, head_id, due_at)
+    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
+    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
+      WHERE excluded.head_id < bot_event_lanes.head_id;
+END;
+
+CREATE TABLE bot_processed_events (
+  source           TEXT NOT NULL,
+  outbox_event_id  INTEGER NOT NULL,
+  -- The same id with another time is another event: an alarm, not a duplicate.
+  event_created_at INTEGER NOT NULL,
+  processed_at     INTEGER NOT NULL,
+  acked_at         INTEGER,
+  CONSTRAINT bot_processed_events_once PRIMARY KEY (source, outbox_event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX bot_processed_events_age ON bot_processed_events (processed_at);
+
+CREATE INDEX bot_processed_events_unacked ON bot_processed_events (source, outbox_event_id) WHERE acked_at IS NULL;
+
+CREATE TABLE bot_users (
+  telegram_id       INTEGER PRIMARY KEY,
+  magnet_uid        INTEGER,
+  -- First touch: whoever brought the person. Never overwritten.
+  leader_uid        INTEGER,
+  magnet_parent_uid INTEGER,
+  username          TEXT,
+  first_name        TEXT,
+  lang              TEXT CHECK (lang IN ('ru', 'en')),
+  stage             INTEGER NOT NULL DEFAULT 1 CHECK (stage BETWEEN 1 AND 9),
+  stage_since       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  optin_urgent      INTEGER NOT NULL DEFAULT 1 CHECK (optin_urgent IN (0, 1)),
+  optin_digest      INTEGER NOT NULL DEFAULT 1 CHECK (optin_digest IN (0, 1)),
+  optin_broadcast   INTEGER NOT NULL DEFAULT 1 CHECK (optin_broadcast IN (0, 1)),
+  help_requested    INTEGER NOT NULL DEFAULT 0 CHECK (help_requested IN (0, 1)),
+  last_activity_at  INTEGER,
+  reachable         TEXT NOT NULL DEFAULT 'ok' CHECK (reachable IN ('ok', 'blocked', 'deactivated', 'never_started')),
+  reachable_since   INTEGER,
+  created_at        INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+) STRICT;
+
+CREATE INDEX bot_users_by_member ON bot_users (magnet_uid) WHERE magnet_uid IS NOT NULL;
+
+CREATE TABLE job_requests (
+  id           INTEGER PRIMARY KEY AUTOINCREMENT,
+  job          TEXT NOT NULL,
+  requested_at INTEGER NOT NULL,
+  run_id       INTEGER REFERENCES job_runs (id) ON DELETE SET NULL,
+  taken_at     INTEGER,
+  CONSTRAINT job_requests_taken CHECK (run_id IS NULL OR taken_at IS NOT NULL)
+) STRICT;
+
+CREATE INDEX job_requests_waiting ON job_requests (id) WHERE taken_at IS NULL;
+
+CREATE TABLE job_runs (
+  id            INTEGER PRIMARY KEY AUTOINCREMENT,
+  job           TEXT NOT NULL,
+  -- One run per instant of the schedule, also across restarts.
+  scheduled_for INTEGER,
+  started_at    INTEGER NOT NULL,
+  finished_at   INTEGER,
+  outcome       TEXT NOT NULL CHECK (outcome IN ('running', 'ok', 'failed', 'skipped', 'interrupted')),
+  counts        TEXT CHECK (counts IS NULL OR json_valid(counts)),
+  error         TEXT,
+  CONSTRAINT job_runs_once_per_instant UNIQUE (job, scheduled_for),
+  CONSTRAINT job_runs_finished CHECK ((finished_at IS NULL) = (outcome = 'running'))
+) STRICT;
+
+CREATE INDEX job_runs_by_job ON job_runs (job, id);
+
+CREATE INDEX job_runs_running ON job_runs (id) WHERE outcome = 'running';
+
+CREATE TABLE members (
+  uid                    INTEGER PRIMARY KEY,
+  link                   TEXT UNIQUE,
+  name                   TEXT,
+  telegram_id            INTEGER UNIQUE,
+  preview_telegram_id    INTEGER,
+  parent_uid             INTEGER,
+  addr                   TEXT,
+  lp1                    INTEGER NOT NULL DEFAULT 0 CHECK (lp1 IN (0, 1)),
+  lp2                    INTEGER NOT NULL DEFAULT 0 CHECK (lp2 IN (0, 1)),
+  time_active            INTEGER,
+  registration_confirmed INTEGER NOT NULL DEFAULT 0 CHECK (registration_confirmed IN (0, 1))
+) STRICT;
+
+CREATE TRIGGER members_bound AFTER UPDATE OF telegram_id ON members
+WHEN NEW.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
+    WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TRIGGER members_bound_at_insert AFTER INSERT ON members
+WHEN NEW.telegram_id IS NOT NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
+    WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TABLE outbox_events (
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant_id       TEXT NOT NULL DEFAULT 'default',
+  event_id        TEXT NOT NULL,
+  type            TEXT NOT NULL CHECK (length(type) BETWEEN 1 AND 128 AND type NOT GLOB '*[^a-z0-9_.]*'),
+  schema_version  INTEGER NOT NULL DEFAULT 1 CHECK (schema_version >= 1),
+  aggregate_type  TEXT NOT NULL,
+  aggregate_id    TEXT NOT NULL,
+  occurred_at     INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  payload         TEXT NOT NULL CHECK (length(payload) <= 65536 AND CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  created_at      INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  attempts        INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  next_attempt_at INTEGER,
+  last_error      TEXT CHECK (length(last_error) <= 500),
+  published_at    INTEGER,
+  failed_at       INTEGER,
+  CONSTRAINT outbox_events_once UNIQUE (tenant_id, event_id),
+  CONSTRAINT outbox_events_failed_is_not_published CHECK (published_at IS NULL OR failed_at IS NULL)
+) STRICT;
+
+CREATE INDEX outbox_events_unpublished ON outbox_events (id) WHERE published_at IS NULL AND failed_at IS NULL;
+
+CREATE TABLE store_probe (
+  id        INTEGER PRIMARY KEY CHECK (id = 1),
+  probed_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE telegram_chat_lanes (
+  chat_id INTEGER NOT NULL,
+  lane TEXT NOT NULL CHECK (lane IN ('interactive', 'transactional', 'bulk')),
+  head_id INTEGER NOT NULL,
+  due_at INTEGER,
+  PRIMARY KEY (chat_id, lane)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX telegram_chat_lanes_due ON telegram_chat_lanes (lane, due_at, head_id) WHERE due_at IS NOT NULL;
+
+CREATE TABLE telegram_messages (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  chat_id INTEGER NOT NULL CHECK (chat_id <> 0), -- negative for groups; 0 stands for all chats in telegram_pauses
+  kind TEXT NOT NULL CHECK (kind IN ('reply', 'bind_prompt', 'event', 'help', 'communication', 'alert',
+                                     'reminder', 'digest', 'broadcast', 'broadcast_test')),
+  lane TEXT NOT NULL CHECK (lane IN ('interactive', 'transactional', 'bulk')),
+  text TEXT NOT NULL, -- as it is sent
+  format TEXT NOT NULL CHECK (format IN ('html', 'plain')), -- plain also after Telegram refused the markup
+  keyboard TEXT CHECK (keyboard IS NULL OR json_valid(keyboard)), -- rows of {"text", "data" or "url"}
+  fallback TEXT CHECK (fallback IS NULL OR json_valid(fallback)), -- what is done instead, if it cannot be delivered
+  -- The uniqueness is the idempotency: whoever queues the same message again finds this one.
+  dedup_key TEXT NOT NULL CONSTRAINT telegram_messages_once UNIQUE,
+  status TEXT NOT NULL DEFAULT 'pending'
+    CHECK (status IN ('pending', 'sending', 'sent', 'undeliverable', 'unknown', 'cancelled', 'skipped')),
+  attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0), -- counts claims and is their fence; never reset
+  unknown_count INTEGER NOT NULL DEFAULT 0 CHECK (unknown_count BETWEEN 0 AND attempts), -- attempts that may have delivered it
+  retried_by_hand INTEGER NOT NULL DEFAULT 0 CHECK (retried_by_hand >= 0),
+  due_at INTEGER NOT NULL,
+  waiting_since INTEGER NOT NULL, -- giving up counts from here: creation, a later due time, or a retry by hand
+  locked_until INTEGER,
+  lease_boot TEXT,
+  telegram_message_id INTEGER,
+  error_code TEXT, -- of the last attempt that failed, or why it was not made
+  fell_back_at INTEGER, -- the fallback runs once
+  created_at INTEGER NOT NULL,
+  finished_at INTEGER,
+  CONSTRAINT telegram_messages_finished
+    CHECK ((status IN ('pending', 'sending')) = (finished_at IS NULL)),
+  CONSTRAINT telegram_messages_leased
+    CHECK ((status = 'sending') = (locked_until IS NOT NULL) AND (status = 'sending') = (lease_boot IS NOT NULL)),
+  CONSTRAINT telegram_messages_identified
+    CHECK (telegram_message_id IS NULL OR status = 'sent'),
+  CONSTRAINT telegram_messages_explained
+    CHECK (error_code IS NOT NULL OR status NOT IN ('undeliverable', 'unknown', 'skipped'))
+) STRICT;
+
+CREATE INDEX telegram_messages_by_status ON telegram_messages (status, id);
+
+CREATE INDEX telegram_messages_finished_at ON telegram_messages (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE INDEX telegram_messages_open ON telegram_messages (chat_id, lane, id) WHERE status IN ('pending', 'sending');
+
+CREATE INDEX telegram_messages_sending ON telegram_messages (id) WHERE status = 'sending';
+
+CREATE TRIGGER telegram_messages_changed AFTER UPDATE OF status, due_at, chat_id, lane ON telegram_messages
+WHEN OLD.status IN ('pending', 'sending') OR NEW.status IN ('pending', 'sending')
+BEGIN
+  DELETE FROM telegram_chat_lanes WHERE chat_id = OLD.chat_id AND lane = OLD.lane;
+  DELETE FROM telegram_chat_lanes WHERE chat_id = NEW.chat_id AND lane = NEW.lane;
+  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
+  SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
+  WHERE chat_id = NEW.chat_id AND lane = NEW.lane AND status IN ('pending', 'sending')
+  ORDER BY id LIMIT 1;
+  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
+  SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
+  WHERE chat_id = OLD.chat_id AND lane = OLD.lane AND status IN ('pending', 'sending')
+    AND (OLD.chat_id <> NEW.chat_id OR OLD.lane <> NEW.lane)
+  ORDER BY id LIMIT 1;
+END;
+
+CREATE TRIGGER telegram_messages_deleted AFTER DELETE ON telegram_messages
+WHEN OLD.status IN ('pending', 'sending')
+BEGIN
+  DELETE FROM telegram_chat_lanes WHERE chat_id = OLD.chat_id AND lane = OLD.lane;
+  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
+  SELECT chat_id, lane, id, CASE status WHEN 'pending' THEN due_at END FROM telegram_messages
+  WHERE chat_id = OLD.chat_id AND lane = OLD.lane AND status IN ('pending', 'sending')
+  ORDER BY id LIMIT 1;
+END;
+
+CREATE TRIGGER telegram_messages_queued AFTER INSERT ON telegram_messages
+WHEN NEW.status IN ('pending', 'sending')
+BEGIN
+  INSERT INTO telegram_chat_lanes (chat_id, lane, head_id, due_at)
+  VALUES (NEW.chat_id, NEW.lane, NEW.id, CASE NEW.status WHEN 'pending' THEN NEW.due_at END)
+  ON CONFLICT (chat_id, lane) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
+  WHERE excluded.head_id < telegram_chat_lanes.head_id;
+END;
+
+CREATE TABLE telegram_pauses (
+  chat_id INTEGER PRIMARY KEY,
+  paused_until INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE web_notifications (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  magnet_uid INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  title      TEXT NOT NULL,
+  body       TEXT NOT NULL,
+  -- Once per event: the idempotency of the fallback.
+  dedup_key  TEXT,
+  created_at INTEGER NOT NULL,
+  CONSTRAINT web_notifications_once UNIQUE (dedup_key)
+) STRICT;

@@ -1,0 +1,47 @@
+//! The plans of the statements that are repeated, by the name of the index each relies on.
+
+use std::time::Duration;
+
+use crate::kernel::clock::Clock;
+use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
+
+use super::sql::plans;
+
+fn settings() -> Settings {
+    Settings {
+        synchronous: Synchronous::Normal,
+        readers: 1,
+        queue: 16,
+        busy_timeout: Duration::from_secs(1),
+        cache: 1 << 20,
+        min_free: 0,
+        ballast: 0,
+    }
+}
+
+fn plan(tx: &Tx<'_>, statement: &str) -> Result<String, StoreError> {
+    // Unbound parameters are NULL, which the planner does not look at.
+    let mut explain = tx.prepare(&format!("EXPLAIN QUERY PLAN {statement}"))?;
+    let mut rows = explain.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next()? {
+        steps.push(row.get::<_, String>("detail")?);
+    }
+    Ok(steps.join(" | "))
+}
+
+#[tokio::test]
+async fn every_repeated_statement_uses_the_index_made_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), Role::Owner("test"), &settings(), Clock::stopped_at(1), vec![]).unwrap();
+    for (name, statement, indexes) in plans() {
+        let plan = db.read(move |tx| plan(tx, statement)).await.unwrap();
+        for index in indexes {
+            assert!(plan.contains(index), "{name} does not use {index}: {plan}");
+        }
+        assert!(!plan.contains("TEMP B-TREE"), "{name} sorts: {plan}");
+        let scans = plan.split(" | ").filter(|step| step.starts_with("SCAN") && !step.contains("USING")).count();
+        assert!(scans <= usize::from(plan.contains("SCAN (subquery")), "{name} scans: {plan}");
+    }
+    db.close().await;
+}

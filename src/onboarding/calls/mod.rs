@@ -1,0 +1,223 @@
+//! Writes to a remote backend: wanted in a transaction, sent after it, repeated until they are answered.
+//!
+//! **What.** [`request`] leaves a row of `backend_calls` in the caller's transaction. [`Calls::run_once`] claims what is
+//! due, one row after the other, makes the call, and settles it.
+//!
+//! **States.** pending → sending → done · sending → pending (an attempt that failed, or whose outcome is unknown; 2 s,
+//! 4 s, … up to ten minutes) · sending → failed (a day old, or unreadable).
+//!
+//! **Guarantees.**
+//! - A call is wanted if and only if its transaction commits, and once per dedup key:
+//!   `edge::backend::tests::calls::a_notification_is_a_row_of_its_transaction_and_is_sent_once`.
+//! - At least once, with the same dedup key each time, so that a backend that knows it stores once:
+//!   `edge::backend::tests::calls::a_lost_answer_is_repeated_with_the_same_key`.
+//! - What was meant for one backend is not sent to another: `edge::backend::tests::calls::another_backends_calls_wait`.
+//!
+//! **Windows.** Between claim and settle the outcome is unknown: the row is due again at the next start, or after its
+//! lease (`edge::backend::tests::calls::a_call_in_flight_at_the_end_of_the_process_is_repeated`).
+//!
+//! **Not here.** HTTP (`edge/backend`). No order among calls: they are independent of each other.
+
+mod sql;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::port::{BackendError, Remote};
+use crate::kernel::clock::UnixMs;
+use crate::kernel::contract::WebNotification;
+use crate::kernel::id;
+use crate::kernel::store::{Db, StoreError, Tx, Wake};
+
+/// Something is wanted of a remote backend.
+pub(crate) const BACKEND_CALLS: Wake = Wake("backend-calls");
+
+/// Calls of one pass.
+const BATCH: u64 = 100;
+/// Longer than a call can take, with its repetition in another form.
+const LEASE_MS: i64 = 60_000;
+/// The pause after a failed attempt is 2 s × 2^attempts, and this at most.
+const LONGEST_PAUSE_MS: i64 = 600_000;
+/// A call of this age is given up: what it tells is no news any more.
+const GIVE_UP_AFTER_MS: i64 = 24 * 3_600_000;
+
+/// What a backend is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Have a member told something in the web cabinet (contract: `POST /bot/notification`).
+    Notification(WebNotification),
+}
+
+impl Call {
+    /// The call of a row; `None` for one that another version wrote.
+    fn parse(kind: &str, body: &str) -> Option<Self> {
+        match kind {
+            "notification" => serde_json::from_str(body).ok().map(Self::Notification),
+            _ => None,
+        }
+    }
+}
+
+/// Wants a member of `source` to be told something; once per dedup key. One without a key is given one, since the call
+/// may have to be repeated.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn request(tx: &Tx<'_>, source: &str, notification: &WebNotification) -> Result<(), StoreError> {
+    let key = notification.dedup_key.clone().unwrap_or_else(|| id::uuid_v7(tx.now()));
+    let sent = WebNotification { dedup_key: Some(key.clone()), ..notification.clone() };
+    let body = serde_json::to_string(&sent).expect("strings and a number are always JSON");
+    let new = sql::NewCall { source, kind: "notification", body: &body, dedup_key: &key };
+    if sql::insert_once(tx, &new)? == 1 {
+        tx.wake(BACKEND_CALLS);
+    }
+    Ok(())
+}
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Answered.
+    pub(crate) done: u64,
+    /// To be made again.
+    pub(crate) again: u64,
+    /// Given up.
+    pub(crate) failed: u64,
+    /// When the next pass has something to do, as far as is known; the wake [`BACKEND_CALLS`] may come before.
+    pub(crate) next: Option<UnixMs>,
+}
+
+/// Makes the calls to one backend.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    db: Db,
+    remote: Arc<dyn Remote>,
+}
+
+/// What became of an attempt.
+enum Settled {
+    Done,
+    Again,
+    Failed,
+}
+
+impl Calls {
+    pub(crate) fn new(db: Db, remote: Arc<dyn Remote>) -> Self {
+        Self { db, remote }
+    }
+
+    /// Makes what is due, until nothing is, a hundred are made, `stop` is cancelled, or the backend as a whole does not
+    /// answer: then the next call would only fail too.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn run_once(&self, stop: &CancellationToken) -> Result<Report, StoreError> {
+        let mut report = Report::default();
+        if self.recover().await?.is_none_or(|due| due > self.db.clock().now()) {
+            return Ok(Report { next: self.next().await?, ..report });
+        }
+        while report.done + report.again + report.failed < BATCH && !stop.is_cancelled() {
+            let source = self.remote.source().to_owned();
+            let Some(claim) = self.db.settle(move |tx| sql::claim_due(tx, &source, tx.now() + LEASE_MS)).await? else {
+                break;
+            };
+            let made = match Call::parse(&claim.kind, &claim.body) {
+                Some(call) => Some(self.remote.call(&call).await),
+                None => None,
+            };
+            let is_everybodys = matches!(made, Some(Err(BackendError::Unreachable(_) | BackendError::Unauthorized)));
+            let pause_ends = self.db.clock().now() + pause_ms(claim.attempts);
+            match self.settle(claim, made).await? {
+                Settled::Done => report.done += 1,
+                Settled::Again => report.again += 1,
+                Settled::Failed => report.failed += 1,
+            }
+            if is_everybodys {
+                return Ok(Report { next: Some(pause_ends), ..report });
+            }
+        }
+        Ok(Report { next: self.next().await?, ..report })
+    }
+
+    /// Makes calls due again whose sender was lost, and says when the first is due. An idle look writes nothing.
+    async fn recover(&self) -> Result<Option<UnixMs>, StoreError> {
+        let source = self.remote.source().to_owned();
+        if self.db.read(move |tx| sql::has_lost(tx, &source)).await? {
+            let source = self.remote.source().to_owned();
+            self.db.settle(move |tx| sql::release_lost(tx, &source)).await?;
+        }
+        self.next().await
+    }
+
+    async fn next(&self) -> Result<Option<UnixMs>, StoreError> {
+        let source = self.remote.source().to_owned();
+        self.db.read(move |tx| sql::next_due(tx, &source)).await
+    }
+
+    /// Records how an attempt ended; `made` is `None` for a row that cannot be read.
+    async fn settle(&self, claim: sql::Claim, made: Option<Result<(), BackendError>>) -> Result<Settled, StoreError> {
+        let sql::Claim { id, attempts, created_at, .. } = claim;
+        let fence = sql::Fence { id, attempts };
+        let code = match made {
+            Some(Ok(())) => {
+                self.db.settle(move |tx| sql::mark_done(tx, fence)).await?;
+                count("done");
+                return Ok(Settled::Done);
+            }
+            Some(Err(error)) => Some(error.code().to_owned()),
+            None => None,
+        };
+        let is_readable = code.is_some();
+        let code = code.unwrap_or_else(|| "unreadable".to_owned());
+        let stored = code.clone();
+        let is_given_up = self
+            .db
+            .settle(move |tx| {
+                let is_given_up = !is_readable || tx.now() - created_at >= GIVE_UP_AFTER_MS;
+                match is_given_up {
+                    true => sql::give_up(tx, fence, &stored)?,
+                    false => sql::put_off(tx, fence, tx.now() + pause_ms(attempts), &stored)?,
+                };
+                Ok::<_, StoreError>(is_given_up)
+            })
+            .await?;
+        if is_given_up {
+            tracing::error!(call.id = id, attempts, code, "a call to the remote backend was given up");
+            count("failed");
+            return Ok(Settled::Failed);
+        }
+        if attempts == 1 {
+            tracing::warn!(call.id = id, code, "a call to the remote backend failed and is made again");
+        }
+        count("again");
+        Ok(Settled::Again)
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("pillarbox_backend_calls_total", "outcome" => outcome).increment(1);
+}
+
+/// The pause after the attempt of this number.
+fn pause_ms(attempts: i64) -> i64 {
+    (1_000_i64 << attempts.clamp(1, 20)).min(LONGEST_PAUSE_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, pause_ms};
+
+    #[test]
+    fn the_pause_doubles_from_two_seconds_to_ten_minutes() {
+        let seconds: Vec<i64> = (1..12).map(|attempts| pause_ms(attempts) / 1_000).collect();
+        assert_eq!(seconds, [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]);
+        assert_eq!(pause_ms(i64::MAX), 600_000);
+    }
+
+    #[test]
+    fn a_row_of_another_version_is_not_guessed_at() {
+        assert_eq!(Call::parse("bind", "{}"), None);
+        assert_eq!(Call::parse("notification", r#"{"magnetUid":7}"#), None);
+    }
+}
