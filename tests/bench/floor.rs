@@ -42,9 +42,9 @@ impl Floor {
         Ok(floor)
     }
 
-    /// The least and the greatest of this run.
-    pub(crate) fn range(&self) -> (f64, f64) {
-        let least = self.seen.iter().copied().fold(f64::INFINITY, f64::min);
-        (least, self.seen.iter().copied().fold(0.0, f64::max))
+    /// The least and the greatest of this run; none if it was never asked for.
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
+        let least = self.seen.iter().copied().min_by(f64::total_cmp)?;
+        Some((least, self.seen.iter().copied().max_by(f64::total_cmp)?))
     }
 }

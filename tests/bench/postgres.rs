@@ -51,6 +51,7 @@ pub(crate) fn measure(run: &mut Run) -> anyhow::Result<()> {
         let sample = server.claim_and_acknowledge()?;
         theirs.push(sample.per_second());
         ours.push(claim_and_acknowledge(runtime, &store)?.per_second());
+        eprintln!("bench:     round: theirs {:.0} ours {:.0}", theirs.last().unwrap(), ours.last().unwrap());
         Ok(sample)
     })?;
     run.runtime.block_on(store.close());

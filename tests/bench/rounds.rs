@@ -75,17 +75,16 @@ impl Run {
 
     /// Prints the table; success only if every goal was reached and the disk was steady enough to tell.
     pub(crate) fn end(mut self) -> ExitCode {
-        let (least, greatest) = self.floor.range();
-        self.table.add(Line { what: "F, least".into(), unit: "/s", value: least, ratio: None, goal: Goal::Shown });
-        self.table.add(Line {
-            what: "F, greatest".into(),
-            unit: "/s",
-            value: greatest,
-            ratio: None,
-            goal: Goal::Shown,
-        });
+        let floor = self.floor.range();
+        if let Some((least, greatest)) = floor {
+            for (what, value) in [("F, least of the run", least), ("F, greatest of the run", greatest)] {
+                self.table.add(Line { what: what.into(), unit: "/s", value, ratio: None, goal: Goal::Shown });
+            }
+        }
         self.table.print();
-        if greatest > least * LARGEST_SWING {
+        if let Some((least, greatest)) = floor
+            && greatest > least * LARGEST_SWING
+        {
             println!("Inconclusive: F swung from {least:.0}/s to {greatest:.0}/s. Run it again on a quiet machine.");
             return ExitCode::from(2);
         }
