@@ -63,6 +63,8 @@ pub mod config;
 pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
+#[doc(hidden)]
+pub mod measured;
 pub(crate) mod onboarding;
 pub(crate) mod outbox;
 

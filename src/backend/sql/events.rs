@@ -1,5 +1,7 @@
 //! Statements that move events: insert, page, lease, close, put off, give up, reopen.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Row, named_params};
 
 use crate::backend::acknowledge::State;
@@ -80,12 +82,11 @@ fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
 
 /// Marks events as held by this boot until then.
 pub(crate) fn lease(tx: &Tx<'_>, ids: &[i64], until: UnixMs) -> Result<(), StoreError> {
-    let mut statement = tx.prepare(
-        "UPDATE bot_event_outbox SET claimed_at = :now, locked_until = :until, lease_boot = :boot WHERE id = :id",
+    tx.execute(
+        "UPDATE bot_event_outbox SET claimed_at = :now, locked_until = :until, lease_boot = :boot
+         WHERE id IN (SELECT value FROM json_each(:ids))",
+        named_params! { ":now": tx.now(), ":until": until, ":boot": tx.boot(), ":ids": json_list(ids) },
     )?;
-    for id in ids {
-        statement.execute(named_params! { ":now": tx.now(), ":until": until, ":boot": tx.boot(), ":id": id })?;
-    }
     Ok(())
 }
 
@@ -123,6 +124,26 @@ pub(crate) fn close_handled(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
         named_params! { ":now": tx.now(), ":id": id },
     )?;
     Ok(closed == 1)
+}
+
+/// Closes the open ones of these events as handled; which they were. One statement for all: each one of its own would
+/// keep a copy of every page it touches, to be able to take itself back.
+pub(crate) fn close_all_handled(tx: &Tx<'_>, ids: &BTreeSet<i64>) -> Result<Vec<i64>, StoreError> {
+    tx.query_all(
+        "UPDATE bot_event_outbox
+         SET processed_at = :now, outcome = 'handled', next_retry_at = NULL,
+             claimed_at = NULL, locked_until = NULL, lease_boot = NULL
+         WHERE id IN (SELECT value FROM json_each(:ids)) AND processed_at IS NULL AND dead_lettered_at IS NULL
+         RETURNING id",
+        named_params! { ":now": tx.now(), ":ids": json_list(ids) },
+        |row| row.get("id"),
+    )
+}
+
+/// The list for SQLite's `json_each`.
+fn json_list<'a>(ids: impl IntoIterator<Item = &'a i64>) -> String {
+    let ids: Vec<String> = ids.into_iter().map(i64::to_string).collect();
+    format!("[{}]", ids.join(","))
 }
 
 /// Whether no earlier event of the same subject is open.

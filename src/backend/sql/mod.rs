@@ -6,8 +6,8 @@ mod lists;
 use rusqlite::named_params;
 
 pub(super) use events::{
-    Failure, abandon, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert, is_head, lease,
-    put_off, release_lease, renew_lease, reopen,
+    Failure, abandon, close_all_handled, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert,
+    is_head, lease, put_off, release_lease, renew_lease, reopen,
 };
 pub(super) use lists::{count_abandoned, count_dead, count_open, count_waiting, find_row, list, oldest_open, waiting};
 
@@ -47,12 +47,12 @@ pub(super) fn last_notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>,
 #[cfg(test)]
 pub(super) fn plans() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     vec![
-        ("due page", events::DUE_PAGE, &["bot_event_lanes_due", "bot_event_outbox_open", "INTEGER PRIMARY KEY"]),
+        ("due page", events::DUE_PAGE, &["lane USING PRIMARY KEY", "bot_event_outbox_open", "INTEGER PRIMARY KEY"]),
         ("open list", lists::OPEN, &["bot_event_outbox_waiting"]),
         ("abandoned list", lists::ABANDONED, &["bot_event_outbox_abandoned"]),
         ("dead list", lists::DEAD, &["bot_event_outbox_dead"]),
         ("oldest open", lists::OLDEST_OPEN, &["bot_event_outbox_waiting"]),
-        ("waiting subjects", lists::COUNT_WAITING, &["bot_event_lanes_due"]),
-        ("dedup key", events::BY_DEDUP_KEY, &["sqlite_autoindex_bot_event_outbox_1"]),
+        ("waiting subjects", lists::COUNT_WAITING, &["USING PRIMARY KEY"]),
+        ("dedup key", events::BY_DEDUP_KEY, &["bot_event_outbox_emitted_once"]),
     ]
 }
