@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::{Consumer, Context};
 use crate::kernel::clock::Clock;
-use crate::kernel::contract::{BotEvent, WebNotification};
+use crate::kernel::contract::{BotEvent, Payload, WebNotification};
 use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{Backend, BackendError, Error, Fate, Finished, PageEvent};
@@ -58,7 +58,7 @@ fn event(id: i64, uid: i64) -> PageEvent {
         event_type: "reactivation".into(),
         telegram_id: None,
         magnet_uid: Some(uid),
-        payload: None,
+        payload: Payload::None,
         created_at: 0,
         attempts: 0,
     };

@@ -1,6 +1,6 @@
 //! What each of the six events means for the person it is about. One function a type.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Error;
 use super::consumer::Context;
@@ -9,11 +9,14 @@ use super::funnel::{Stage, advance};
 use super::port::PageEvent;
 use super::sql::{self, Person};
 use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
-use crate::kernel::contract::{BotEvent, BotEventType, WebNotification};
+use crate::kernel::contract::{BotEvent, BotEventType, Payload, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
 /// Applies an event. A person the bot does not know is nobody to react to: that is no failure.
 pub(super) fn react(tx: &Tx<'_>, context: &Context, entry: &PageEvent) -> Result<(), Error> {
+    if matches!(entry.event.payload, Payload::Unreadable(_)) {
+        return Err(Error::Unreadable);
+    }
     let reaction = Reaction { tx, context, event: &entry.event, person: find_person(tx, &entry.event)? };
     match BotEventType::parse(&entry.event.event_type).ok_or(Error::UnknownType)? {
         BotEventType::WalletConnected => reaction.wallet_connected(),
@@ -180,7 +183,7 @@ impl Reaction<'_> {
     }
 
     fn field(&self, name: &str) -> Option<&Value> {
-        self.event.payload.as_ref().and_then(|fields: &Map<String, Value>| fields.get(name))
+        self.event.payload.field(name)
     }
 
     fn number(&self, field: &'static str) -> Result<Option<i64>, Error> {

@@ -4,6 +4,7 @@
 
 mod cli;
 mod cli_sql;
+mod co_writers;
 mod config;
 mod config_secrets;
 mod consumer;

@@ -8,7 +8,7 @@ use crate::backend::acknowledge::State;
 use crate::backend::emit::NewBotEvent;
 use crate::backend::page::Served;
 use crate::kernel::clock::UnixMs;
-use crate::kernel::contract::BotEvent;
+use crate::kernel::contract::{BotEvent, Payload};
 use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// A failed attempt, counted.
@@ -66,14 +66,12 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
 }
 
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
-    let payload = lossy_text(row, "payload")?;
     let event = BotEvent {
         id: row.get("id")?,
         event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
-        // The schema holds it to be an object.
-        payload: payload.and_then(|text| serde_json::from_str(&text).ok()),
+        payload: Payload::read(lossy_text(row, "payload")?),
         created_at: row.get("created_at")?,
         attempts: row.get("attempts")?,
     };

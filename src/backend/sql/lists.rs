@@ -53,6 +53,11 @@ pub(crate) fn find_row(tx: &Tx<'_>, id: i64) -> Result<Option<EventRow>, StoreEr
     Ok(list(tx, &only)?.into_iter().find(|row| row.id == id))
 }
 
+/// A payload as it is shown; one that cannot be taken apart, as the text that is stored.
+fn shown(payload: String) -> serde_json::Value {
+    serde_json::from_str(&payload).unwrap_or(serde_json::Value::String(payload))
+}
+
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let time = |column: &str| row.get::<_, Option<UnixMs>>(column).map(|at| at.map(rfc3339));
     let payload = lossy_text(row, "payload")?;
@@ -71,7 +76,7 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         subject: lossy_text(row, "subject")?,
         telegram_id: row.get::<_, Option<i64>>("telegram_id")?.map(|id| id.to_string()),
         magnet_uid: row.get("magnet_uid")?,
-        payload: payload.and_then(|text| serde_json::from_str(&text).ok()),
+        payload: payload.map(shown),
         attempts: row.get("attempts")?,
         last_error: lossy_text(row, "last_error")?,
         created_at: rfc3339(row.get("created_at")?),
