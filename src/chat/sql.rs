@@ -359,6 +359,11 @@ pub(super) fn list_all(tx: &Tx<'_>, page: &Filter) -> Result<Vec<Listed>, StoreE
     tx.query_all(sql, params, Listed::from_row)
 }
 
+/// The newest message's id, or 0.
+pub(super) fn newest(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT COALESCE(MAX(id), 0) AS id FROM telegram_messages", [], |row| row.get("id"))
+}
+
 /// A closed message that did not certainly arrive waits again.
 pub(super) fn reopen(tx: &Tx<'_>, id: i64) -> Result<usize, StoreError> {
     let sql = "

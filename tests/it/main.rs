@@ -11,6 +11,7 @@ mod consumer;
 mod crash;
 mod damage;
 mod data_dir;
+mod dev;
 mod docs;
 mod golden;
 mod hard_times;

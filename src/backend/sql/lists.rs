@@ -47,6 +47,11 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<EventRow>, StoreE
     tx.query_all(statement, params, event_row)
 }
 
+/// The newest event's id, or 0.
+pub(crate) fn newest_event(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT COALESCE(MAX(id), 0) AS id FROM bot_event_outbox", [], |row| row.get("id"))
+}
+
 /// One event, whole.
 pub(crate) fn find_row(tx: &Tx<'_>, id: i64) -> Result<Option<EventRow>, StoreError> {
     let only = Filter { shown: Shown::All, event_type: None, subject: None, after: id - 1, limit: 1 };

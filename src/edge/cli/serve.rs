@@ -47,6 +47,11 @@ fn announce(config: &Config, db: &Db, host: &Host) -> anyhow::Result<()> {
     for warning in config.warnings() {
         tracing::warn!("{}: {}", warning.key, warning.text);
     }
+    if db.dir().join("dev").exists() {
+        tracing::warn!(
+            "dev has used this directory: its people are made up, and what it put off by its own clock waits until then"
+        );
+    }
     if let Some(copy) = db.migration_copy() {
         tracing::info!(copy = %copy.display(), "the schema was upgraded; a copy of the file before that is kept");
     }

@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 pub use error::StoreError;
-pub use lock::ProcessLock;
+pub use lock::{ProcessLock, find_holder};
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
