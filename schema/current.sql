@@ -26,6 +26,8 @@ CREATE TABLE backend_calls (
 
 CREATE INDEX backend_calls_due ON backend_calls (source, due_at, id) WHERE status = 'pending';
 
+CREATE INDEX backend_calls_finished_at ON backend_calls (finished_at) WHERE finished_at IS NOT NULL;
+
 CREATE INDEX backend_calls_sending ON backend_calls (source, locked_until) WHERE status = 'sending';
 
 CREATE TABLE bot_event_lanes (
@@ -243,6 +245,8 @@ CREATE TABLE job_requests (
   taken_at     INTEGER,
   CONSTRAINT job_requests_taken CHECK (run_id IS NULL OR taken_at IS NOT NULL)
 ) STRICT;
+
+CREATE INDEX job_requests_by_run ON job_requests (run_id);
 
 CREATE INDEX job_requests_waiting ON job_requests (id) WHERE taken_at IS NULL;
 

@@ -77,7 +77,7 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn prune_ledger(&self) -> anyhow::Result<Pass> {
-        let report = prune::run_once(&self.db, self.jobs.ledger_retention).await?;
+        let report = prune::run_once(&self.db, self.jobs.ledger_retention, &self.stop).await?;
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 

@@ -49,7 +49,7 @@ pub(crate) use limiter::{Limiter, Limits};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
-pub(crate) use queue::enqueue;
+pub(crate) use queue::{enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 
 use crate::kernel::store::{StoreError, Wake};

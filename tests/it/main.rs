@@ -16,6 +16,7 @@ mod docs;
 mod golden;
 mod hard_times;
 mod harness;
+mod jobs;
 mod opening;
 mod order;
 mod order_local;

@@ -6,13 +6,13 @@ use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
-use super::serve::bind;
+use super::serve::{bind, open, stopped_early};
 use crate::config::{Config, EventSource, Origin, Place, Sources};
 use crate::dev::{self, demo, keys::Keys};
 use crate::edge::host::{Host, HostParts, Signals, log_panics};
 use crate::edge::{http, log};
 use crate::kernel::loopback::is_loopback;
-use crate::kernel::store::Role;
+use crate::kernel::store::{Db, Role};
 
 /// A token of valid form that no real bot can have.
 const TOKEN: &str = "1:dev-token-for-the-built-in-fake";
@@ -49,30 +49,17 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
         first.http.listen
     );
     stays_here(&first, options.fake.as_deref())?;
-    let signals = Signals::listen()?;
-    let listener = bind(&first).await?;
-    let url = format!("http://{}", listener.local_addr()?);
-    let dev_dir = first.store.data_dir.join("dev");
-    dev::create_dir(&dev_dir)?;
-    let keys = Keys::continue_in(&dev_dir)?;
-    let api = options.fake.as_deref().unwrap_or(&url);
-    let sources =
-        sources.with_flag("dev", "telegram.api_url", api).with_flag("dev", "bot.backend_secret", &keys.bot_secret);
-    let config = Config::load(sources)?;
-
-    let clock = dev::clock::open_clock(&dev_dir)?;
-    let db = crate::app::open_store(&config.store, Role::Owner("dev"), clock.clone())?;
     let stop = CancellationToken::new();
-    let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
-    let host = Host::build(parts).await?;
-    let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
-    tokio::spawn(signals.obey(stop.clone()));
+    tokio::spawn(Signals::listen()?.obey(stop.clone()));
+    let starting = start(sources, &first, options.fake.as_deref(), &stop);
+    let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(stopped_early()) };
+    let Started { host, others, keys, url, api, db } = started?;
     let serving = tokio::spawn(host.run(others));
     if let Some(path) = &options.ready_file {
         keys.write_ready_file(path, &url)?;
     }
     let told = match options.demo {
-        Demo::Play => demo::play(&url, api, &keys.bot_secret, &db, &stop).await,
+        Demo::Play => demo::play(&url, &api, &keys.bot_secret, &db, &stop).await,
         Demo::Skip => Ok(()),
     };
     // Whatever an interrupted demo met is the interruption.
@@ -108,6 +95,40 @@ fn stays_here(config: &Config, fake: Option<&str>) -> anyhow::Result<()> {
         "--fake is not on this machine; dev speaks to localhost, 127.0.0.1 and [::1] only"
     );
     Ok(())
+}
+
+/// A development installation that is ready to serve.
+struct Started {
+    host: Host,
+    others: http::Router,
+    keys: Keys,
+    url: String,
+    /// The Bot API that it talks to.
+    api: String,
+    db: Db,
+}
+
+async fn start(
+    sources: Sources,
+    first: &Config,
+    fake: Option<&str>,
+    stop: &CancellationToken,
+) -> anyhow::Result<Started> {
+    let listener = bind(first).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let dev_dir = first.store.data_dir.join("dev");
+    dev::create_dir(&dev_dir)?;
+    let keys = Keys::continue_in(&dev_dir)?;
+    let api = fake.unwrap_or(&url).to_owned();
+    let sources =
+        sources.with_flag("dev", "telegram.api_url", &api).with_flag("dev", "bot.backend_secret", &keys.bot_secret);
+    let config = Config::load(sources)?;
+    let clock = dev::clock::open_clock(&dev_dir)?;
+    let db = open(&config, Role::Owner("dev"), clock.clone()).await?;
+    let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
+    let host = Host::build(parts).await?;
+    let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
+    Ok(Started { host, others, keys, url, api, db })
 }
 
 /// What `dev` decides for itself: its own token and secret, and a directory that is not the production's.

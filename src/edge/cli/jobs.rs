@@ -138,7 +138,9 @@ async fn run_job(config: &Config, args: RunArgs) -> anyhow::Result<Exit> {
 async fn run_here(config: &Config, db: Db, job: &'static Job) -> anyhow::Result<RanBody> {
     log::init(&config.log)?;
     let app = Arc::new(assemble(config, db.clone(), CancellationToken::new()).await?);
-    let settled = Driver::new(Arc::clone(&app)).run_now(job.name).await?;
+    let driver = Driver::new(Arc::clone(&app));
+    driver.take_over().await?;
+    let settled = driver.run_now(job.name).await?;
     // What the pass has sent off is settled before the process ends.
     app.drain().await;
     db.close().await;
