@@ -37,12 +37,14 @@ CREATE TABLE bot_event_lanes (
 CREATE UNIQUE INDEX bot_event_lanes_due ON bot_event_lanes (due_at, head_id);
 
 CREATE TABLE bot_event_outbox (
-  id               INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- Positive, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
+  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
   event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
   telegram_id      INTEGER,
   magnet_uid       INTEGER,
   payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
-  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+                   CHECK (created_at BETWEEN 0 AND 253402300799999),
   processed_at     INTEGER,
   attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   claimed_at       INTEGER,

@@ -14,7 +14,7 @@ pub(crate) struct Person {
     pub(crate) magnet_uid: Option<i64>,
     pub(crate) leader_uid: Option<i64>,
     pub(crate) first_name: Option<String>,
-    /// What they chose, or the installation's default.
+    /// What they chose; absent until they do.
     pub(crate) lang: Option<Lang>,
     pub(crate) stage: i64,
     pub(crate) is_reachable: bool,

@@ -1,5 +1,6 @@
 //! Statements that move events: insert, page, lease, close, put off, give up, reopen.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Row, named_params};
 
 use crate::backend::acknowledge::State;
@@ -63,11 +64,20 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
     tx.query_all(DUE_PAGE, named_params! { ":now": tx.now(), ":boot": tx.boot(), ":limit": limit }, served)
 }
 
+/// A text that another program may have written in another encoding: what is not UTF-8 in it is replaced, since one row
+/// that cannot be read would keep everybody's page from being served.
+pub(super) fn lossy(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        _ => None,
+    })
+}
+
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
-    let payload: Option<String> = row.get("payload")?;
+    let payload = lossy(row, "payload")?;
     let event = BotEvent {
         id: row.get("id")?,
-        event_type: row.get("event_type")?,
+        event_type: lossy(row, "event_type")?.unwrap_or_default(),
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
         // The schema holds it to be an object.
@@ -128,9 +138,14 @@ pub(crate) fn close_handled(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
 /// Whether no earlier event of the same subject is open.
 pub(crate) fn is_head(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     tx.query_one(
-        "SELECT EXISTS (SELECT 1 FROM bot_event_outbox AS e
-                        JOIN bot_event_lanes AS lane ON lane.subject = e.subject
-                        WHERE e.id = :id AND lane.head_id = e.id) AS is_head",
+        // Asked of the events, not of the lane: a lane that went out of step must not hold its subject up for ever.
+        "SELECT EXISTS (
+           SELECT 1 FROM bot_event_outbox AS e
+           WHERE e.id = :id AND e.processed_at IS NULL AND e.dead_lettered_at IS NULL
+             AND NOT EXISTS (
+               SELECT 1 FROM bot_event_outbox AS earlier INDEXED BY bot_event_outbox_open
+               WHERE earlier.subject = e.subject AND earlier.id < e.id
+                 AND earlier.processed_at IS NULL AND earlier.dead_lettered_at IS NULL)) AS is_head",
         named_params! { ":id": id },
         |row| row.get("is_head"),
     )
@@ -151,7 +166,7 @@ pub(crate) fn find_state(tx: &Tx<'_>, id: i64) -> Result<Option<State>, StoreErr
                 (None, None) => State::Open {
                     attempts: row.get("attempts")?,
                     next_retry_at: row.get("next_retry_at")?,
-                    event_type: row.get("event_type")?,
+                    event_type: lossy(row, "event_type")?.unwrap_or_default(),
                 },
             })
         },
