@@ -372,6 +372,5 @@ fn a_remote_bot_is_served_each_subject_in_its_order() {
         panic!("{failed}");
     }
     let met = met.into_inner();
-    eprintln!("{met:?}");
     assert!(met.pages > 200 && met.hidden > 5 && met.waiting > 20 && met.given_up > 5 && met.reopened > 2, "{met:?}");
 }
