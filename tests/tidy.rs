@@ -248,7 +248,8 @@ fn promises_name_their_tests(tree: &Tree) -> Vec<String> {
                 let (path, test) = named.split_once("::").unwrap_or((named, ""));
                 let holds = test.is_empty()
                     || tree.files.iter().any(|f| f.path == path && f.text.contains(&format!("fn {test}(")));
-                if !known.contains(path) || !holds {
+                let is_folder = tree.files.iter().any(|f| f.path.starts_with(&format!("{path}/")));
+                if !(known.contains(path) || is_folder) || !holds {
                     faults.push(file.fault(at + 1, &format!("there is no {named}")));
                 }
             }
