@@ -43,14 +43,18 @@ CREATE TABLE web_notifications (
 -- ---------------------------------------------------------------------------------------------------------------
 -- Events from the backend to the bot. open: not processed, not dead · processed: handled · abandoned · dead.
 CREATE TABLE bot_event_outbox (
-  id               INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- An id that JavaScript can say, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
+  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id BETWEEN 1 AND 9007199254740991),
   event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
   telegram_id      INTEGER,
   magnet_uid       INTEGER,
-  payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
-  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  -- At most 16 KiB, as over HTTP: one larger than a page's reader takes would keep its page from being fetched.
+  payload          TEXT CHECK (length(CAST(payload AS BLOB)) <= 16384)
+                        CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+                   CHECK (created_at BETWEEN 0 AND 253402300799999),
   processed_at     INTEGER,
-  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND 1000000),
   claimed_at       INTEGER,
   locked_until     INTEGER,
   last_error       TEXT CHECK (length(last_error) <= 300),
@@ -90,6 +94,24 @@ CREATE TABLE bot_event_lanes (
   subject TEXT NOT NULL,
   PRIMARY KEY (due_at, head_id)
 ) STRICT, WITHOUT ROWID;
+
+-- REPLACE would remove a row without telling anybody (its delete fires no trigger): an event of a known key is left out
+-- whatever the verb, which is what a dedup key means, and an id is given once.
+CREATE TRIGGER bot_event_outbox_known BEFORE INSERT ON bot_event_outbox
+WHEN NEW.dedup_key IS NOT NULL AND EXISTS (SELECT 1 FROM bot_event_outbox WHERE dedup_key = NEW.dedup_key)
+BEGIN
+  SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER bot_event_outbox_id_taken BEFORE INSERT ON bot_event_outbox
+WHEN EXISTS (SELECT 1 FROM bot_event_outbox WHERE id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: this id is taken; leave the id out');
+END;
+CREATE TRIGGER bot_event_outbox_id_kept BEFORE UPDATE OF id ON bot_event_outbox
+WHEN NEW.id IS NOT OLD.id
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: the id of an event is its place in the order and cannot be changed');
+END;
 
 CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
@@ -186,6 +208,17 @@ BEGIN
     ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
+-- Somebody repairs whose event it is: its order follows.
+CREATE TRIGGER bot_event_outbox_readdressed AFTER UPDATE OF magnet_uid, telegram_id ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END
+    WHERE id = NEW.id;
+END;
+
 -- Whatever writes a binding, the open events of the chat join those of the member, in the same transaction.
 CREATE TRIGGER members_bound_at_insert AFTER INSERT ON members
 WHEN NEW.telegram_id IS NOT NULL
@@ -198,6 +231,22 @@ WHEN NEW.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
 BEGIN
   UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
     WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+-- A chat that is tied no more is on its own again, until it is tied to another member.
+CREATE TRIGGER members_unbound AFTER UPDATE OF telegram_id ON members
+WHEN OLD.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+CREATE TRIGGER members_deleted AFTER DELETE ON members
+WHEN OLD.telegram_id IS NOT NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
 END;
 
 -- ---------------------------------------------------------------------------------------------------------------

@@ -36,14 +36,18 @@ CREATE TABLE bot_event_lanes (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE bot_event_outbox (
-  id               INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- An id that JavaScript can say, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
+  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id BETWEEN 1 AND 9007199254740991),
   event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
   telegram_id      INTEGER,
   magnet_uid       INTEGER,
-  payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
-  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  -- At most 16 KiB, as over HTTP: one larger than a page's reader takes would keep its page from being fetched.
+  payload          TEXT CHECK (length(CAST(payload AS BLOB)) <= 16384)
+                        CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+                   CHECK (created_at BETWEEN 0 AND 253402300799999),
   processed_at     INTEGER,
-  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND 1000000),
   claimed_at       INTEGER,
   locked_until     INTEGER,
   last_error       TEXT CHECK (length(last_error) <= 300),
@@ -95,6 +99,18 @@ BEGIN
     ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
+CREATE TRIGGER bot_event_outbox_id_kept BEFORE UPDATE OF id ON bot_event_outbox
+WHEN NEW.id IS NOT OLD.id
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: the id of an event is its place in the order and cannot be changed');
+END;
+
+CREATE TRIGGER bot_event_outbox_id_taken BEFORE INSERT ON bot_event_outbox
+WHEN EXISTS (SELECT 1 FROM bot_event_outbox WHERE id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: this id is taken; leave the id out');
+END;
+
 CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
 BEGIN
@@ -122,11 +138,27 @@ BEGIN
     ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
+CREATE TRIGGER bot_event_outbox_known BEFORE INSERT ON bot_event_outbox
+WHEN NEW.dedup_key IS NOT NULL AND EXISTS (SELECT 1 FROM bot_event_outbox WHERE dedup_key = NEW.dedup_key)
+BEGIN
+  SELECT RAISE(IGNORE);
+END;
+
 CREATE TRIGGER bot_event_outbox_put_off AFTER UPDATE OF next_retry_at ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL AND NEW.next_retry_at IS NOT OLD.next_retry_at
 BEGIN
   UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0)
     WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = NEW.id;
+END;
+
+CREATE TRIGGER bot_event_outbox_readdressed AFTER UPDATE OF magnet_uid, telegram_id ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END
+    WHERE id = NEW.id;
 END;
 
 CREATE TRIGGER bot_event_outbox_rekeyed AFTER UPDATE OF subject ON bot_event_outbox
@@ -258,6 +290,22 @@ WHEN NEW.telegram_id IS NOT NULL
 BEGIN
   UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
     WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TRIGGER members_deleted AFTER DELETE ON members
+WHEN OLD.telegram_id IS NOT NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TRIGGER members_unbound AFTER UPDATE OF telegram_id ON members
+WHEN OLD.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
 END;
 
 CREATE TABLE outbox_events (

@@ -151,6 +151,7 @@ fn tables_have_one_owner(tree: &Tree) -> Vec<String> {
         ("bot_event_lanes", "src/backend/"),
         ("bot_processed_events", "src/onboarding/"),
         ("bot_users", "src/onboarding/"),
+        ("backend_calls", "src/onboarding/calls/"),
         ("outbox_events", "src/outbox/"),
         ("telegram_messages", "src/chat/"),
         ("telegram_chat_lanes", "src/chat/"),

@@ -67,8 +67,7 @@ impl App {
         let Some(consumer) = &self.consumer else {
             return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
         };
-        let report = consumer.run_once().await?;
-        self.polled.beat();
+        let report = consumer.run_once(|| self.polled.beat()).await?;
         let again = if report.more { Again::Now } else { Again::Later };
         Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
     }

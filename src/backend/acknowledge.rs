@@ -135,7 +135,7 @@ pub(crate) fn put_off(tx: &Tx<'_>, retry: &Retry) -> Result<Acknowledged, StoreE
             return Ok(done);
         }
         Some(State::Open { attempts, next_retry_at, event_type }) if next_retry_at.is_none_or(|at| at <= tx.now()) => {
-            (attempts + 1, event_type)
+            (attempts.saturating_add(1), event_type)
         }
         Some(state) => {
             done.count(state);

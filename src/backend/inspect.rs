@@ -103,7 +103,7 @@ pub(crate) fn stats(tx: &Tx<'_>) -> Result<Stats, StoreError> {
         waiting_subjects: sql::count_waiting(tx)?,
         abandoned: sql::count_abandoned(tx)?,
         dead: sql::count_dead(tx)?,
-        oldest_open_age_ms: oldest_open(tx)?.map(|at| tx.now() - at),
+        oldest_open_age_ms: oldest_open(tx)?.map(|at| tx.now().saturating_sub(at)),
         waiting: sql::waiting(tx)?,
     })
 }

@@ -8,10 +8,12 @@
 //! of `registered`). Abandoned and dead events are opened again by [`requeue::reopen`], a person's act.
 //!
 //! **Guarantees.**
-//! - No event is served or handled before an earlier open event of its subject: `tests/it/order.rs`.
-//! - A repeated acknowledgement changes nothing: `src/edge/http/tests/contract.rs`.
-//! - A known dedup key emits nothing: `src/edge/http/tests/contract.rs`.
-//! - What a page costs does not depend on history or on what waits behind one head: `src/backend/plan_tests.rs`.
+//! - No event is served before an earlier open event of its subject:
+//!   `tests/it/order.rs::a_remote_bot_is_served_each_subject_in_its_order`.
+//! - A repeated acknowledgement changes nothing: `src/edge/http/tests/contract.rs::an_acknowledgement_can_be_repeated_in_every_state`.
+//! - A known dedup key emits nothing: `src/edge/http/tests/contract.rs::a_known_dedup_key_answers_the_first_id`.
+//! - What a page costs does not depend on history or on what waits behind one head:
+//!   `src/backend/plan_tests.rs::every_repeated_statement_uses_the_index_made_for_it`.
 //!
 //! **Windows.** Emitting is part of its caller's transaction: there is none. A claim that is cut off leaves a lease of an
 //! earlier boot, which counts for nothing. An acknowledgement is one transaction; lost on the way, it is repeated.

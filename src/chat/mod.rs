@@ -10,19 +10,19 @@
 //! `pending → skipped | cancelled`; whatever is closed but `sent` goes back to `pending` when a person retries it.
 //!
 //! # Guarantees
-//! - A message with a known dedup key is not queued again (`chat::tests::order::a_known_key_queues_nothing`).
+//! - A message with a known dedup key is not queued again (`src/chat/tests/order.rs::a_known_key_queues_nothing`).
 //! - In a lane of a chat, messages leave in the order in which they were queued, and a waiting head holds those behind
-//!   it (`chat::tests::order::a_waiting_head_holds_its_lane_and_no_other`).
-//! - No window of time holds more sends than its limit (`chat::limiter::tests::no_window_holds_more_starts_than_its_limit`).
+//!   it (`src/chat/tests/order.rs::a_waiting_head_holds_its_lane_and_no_other`).
+//! - No window of time holds more sends than its limit (`src/chat/limiter/tests.rs::no_window_holds_more_starts_than_its_limit`).
 //! - A second copy is sent only after an attempt of unknown outcome, which `unknown_count` shows; reminders, digests and
-//!   broadcasts are never sent a second time (`chat::tests::outcomes::a_doubtful_send_is_repeated_or_closed_by_its_kind`).
-//! - A fallback runs once, in the transaction that closes the message (`chat::tests::outcomes::a_blocked_person_is_remembered_and_the_fallback_runs_once`).
-//! - A call that hangs holds up its own chat only (`chat::tests::sending::a_hanging_call_holds_up_its_own_chat_only`).
+//!   broadcasts are never sent a second time (`src/chat/tests/outcomes.rs::a_doubtful_send_is_repeated_or_closed_by_its_kind`).
+//! - A fallback runs once, in the transaction that closes the message (`src/chat/tests/outcomes.rs::a_blocked_person_is_remembered_and_the_fallback_runs_once`).
+//! - A call that hangs holds up its own chat only (`src/chat/tests/sending.rs::a_hanging_call_holds_up_its_own_chat_only`).
 //!
 //! # Windows
 //! - Between slot and claim: the slot dies with the process; nothing was promised.
 //! - Between claim and settle: the row stays `sending`. At the next start its outcome is unknown, code `crashed`, and
-//!   treated by kind (`chat::tests::sending::a_message_in_flight_at_the_end_of_the_process_has_an_unknown_outcome`).
+//!   treated by kind (`src/chat/tests/sending.rs::a_message_in_flight_at_the_end_of_the_process_has_an_unknown_outcome`).
 //! - After the answer and before the settle is committed: the same, although the answer was known.
 //!
 //! # Not here

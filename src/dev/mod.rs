@@ -7,7 +7,7 @@
 //! them; [`serve::serve_fake`] serves that as a process of its own, which outlives the server that a crash test kills.
 //!
 //! **Guarantees.** What was answered with success is in a log file before the answer leaves, so a SIGKILL loses nothing
-//! that a client was told (`fake::tests::persistence`). Errors of `/dev/*` are `application/problem+json`.
+//! that a client was told (`src/dev/fake/tests/persistence.rs`). Errors of `/dev/*` are `application/problem+json`.
 //!
 //! **Windows.** Killed between the log and the answer: accepted, and the client does not know; that is the same as
 //! `drop_response`. Killed between a webhook's 2xx and the log: that update is delivered once more, as by Telegram.
@@ -24,8 +24,10 @@ mod problem;
 pub(crate) mod serve;
 pub(crate) mod sink;
 
-use std::io;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use axum::Router;
@@ -73,15 +75,23 @@ fn rfc3339(at: UnixMs) -> String {
     DateTime::<Utc>::from_timestamp_millis(at).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Replaces `path` in one step: a reader finds the old content or the new one, never a part.
+/// Replaces `path` in one step: a reader finds the old content or the new one, never a part. For its owner only, since
+/// keys and the ready file hold secrets.
 fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Error> {
     let named = |source| Error::File { path: path.to_owned(), source };
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    std::fs::write(&beside, content).map_err(named)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(named)?;
+    file.write_all(content).map_err(named)?;
     std::fs::rename(&beside, path).map_err(named)
 }
 
-fn create_dir(dir: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(dir).map_err(|source| Error::File { path: dir.to_owned(), source })
+/// Makes `dir`, and the data directory above it, for their owner only; those that are there are left as they are.
+///
+/// # Errors
+/// [`Error::File`].
+pub(crate) fn create_dir(dir: &Path) -> Result<(), Error> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|source| Error::File { path: dir.to_owned(), source })
 }

@@ -29,8 +29,8 @@ use crate::onboarding::Remote;
 
 /// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
-/// What the store gets for its own end, beside the shutdown's time.
-const CLOSING: Duration = Duration::from_secs(8);
+/// What of the shutdown's time is kept for the store's own end.
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// What a server is put together from.
 pub(crate) struct HostParts {
@@ -90,7 +90,7 @@ impl Host {
         };
         let overdue = async {
             stop.cancelled().await;
-            tokio::time::sleep(config.http.shutdown_timeout).await;
+            tokio::time::sleep(config.http.shutdown_timeout.saturating_sub(CLOSING)).await;
         };
         tokio::select! {
             _ = async { tokio::join!(surface, working) } => {}
@@ -135,7 +135,12 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
+    let disk = app.db().clone();
     vec![
+        ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
+            true => Err("the disk is nearly full: new work is refused until space is freed".to_owned()),
+            false => Ok(()),
+        }),
         ReadyCheck::new("consumer", move || match consumer.consumer_silence() {
             Some(silence) if silence > LONGEST_SILENCE => {
                 Err(format!("no pass has ended for {} s; see the log", silence.as_secs()))

@@ -8,10 +8,13 @@
 //! it), or left (behind a failed one, or no longer first). A person's stage only rises.
 //!
 //! **Guarantees.**
-//! - The effects of an event are in the file if and only if its mark is: `tests/it/consumer.rs`.
-//! - A failing event holds the later ones of its subject, and nobody else's: `tests/it/order.rs`.
-//! - A handler that failed is run again: `tests/it/consumer.rs`.
-//! - A panicking handler is a failed event, not a dead process: [`consumer`].
+//! - The effects of an event are in the file if and only if its mark is, and once:
+//!   `tests/it/crash.rs::what_was_acknowledged_is_handled_once_and_in_order_through_every_kill`.
+//! - A failing event holds the later ones of its subject, and nobody else's:
+//!   `tests/it/order_local.rs::the_local_bot_handles_each_subject_in_its_order`.
+//! - A handler that failed is run again: `tests/it/consumer.rs::a_failed_event_is_handled_again_and_leaves_its_effects_once`.
+//! - A panicking handler is a failed event, not a dead process:
+//!   `src/onboarding/consumer_tests.rs::a_panicking_handler_is_a_failed_event_and_stops_only_its_subject`.
 //!
 //! **Windows.** Local: none, since the closing is in the transaction; a page cut off is taken anew. Remote: between
 //! commit and acknowledgement the event is served again; its mark answers for it. A store fault is never an attempt.
@@ -42,6 +45,9 @@ pub(crate) enum Error {
     /// The contract has no such type; a newer bot may know it.
     #[error("unknown event type")]
     UnknownType,
+    /// The payload is JSON that cannot be taken apart.
+    #[error("the payload is not readable")]
+    Unreadable,
     /// A field of the payload is missing or has a value the contract does not have.
     #[error("payload.{field} is missing or not valid")]
     Payload {

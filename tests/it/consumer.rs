@@ -74,12 +74,14 @@ fn a_dead_registered_is_set_aside_and_comes_back_by_hand() {
     }
     dev.until_event(dead, "dead", 10);
     dev.until_event(next, "handled", 0);
-    let log = dev.process.log();
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("[bot-outbox][DEAD-LETTER]")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("ERROR"), "{lines:?}");
     dev.advance(minutes(24 * 60));
     dev.http.done("/dev/jobs/bot-outbox-poll/run", &json!({}));
     dev.until_event(dead, "dead", 10);
+    // The line follows the commit.
+    until("the dead letter is told", || dev.process.log().contains("[bot-outbox][DEAD-LETTER]").then_some(()));
+    let log = dev.process.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("[bot-outbox][DEAD-LETTER]")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("ERROR"), "{lines:?}");
 
     let listed = dev.command(&["outbox", "list", "--state", "dead", "--json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();

@@ -132,7 +132,7 @@ fn event(event_type: &str, uid: Option<i64>, telegram_id: Option<i64>, payload: 
 }
 
 impl Load for BotLoad {
-    fn prepare(&self, site: &Site, conn: &Connection) {
+    fn prepare(&self, conn: &Connection) {
         conn.execute_batch("BEGIN; CREATE TABLE shop_orders (key TEXT PRIMARY KEY)").expect("a table of its own");
         BOUND.chain(POISONED).for_each(|uid| add_person(conn, uid, chat(uid)));
         for uid in PREVIEW.chain(LATE) {
@@ -147,7 +147,6 @@ impl Load for BotLoad {
             }
         }
         conn.execute_batch("COMMIT").expect("committed");
-        eprintln!("crash: {} strangers, data in {}", STRANGERS.count(), site.place.data().display());
     }
 
     fn threads(&self) -> usize {
@@ -177,7 +176,7 @@ impl Load for BotLoad {
     }
 
     fn is_quiet(&self, conn: &Connection) -> bool {
-        let poisoned = "subject IN ('uid:73', 'uid:74', 'uid:75')";
+        let poisoned = format!("magnet_uid BETWEEN {} AND {}", POISONED.start, POISONED.end - 1);
         let events = format!(
             "SELECT count(*) FROM bot_event_outbox
              WHERE processed_at IS NULL AND dead_lettered_at IS NULL AND NOT {poisoned}"
@@ -218,7 +217,8 @@ impl Load for BotLoad {
             acknowledged.taken_back.len(),
             accepted.len(),
         );
-        assert!(acknowledged.emitted.len() > 100, "there was a load to speak of");
+        let few = crash::kills() < 20;
+        assert!(few || acknowledged.emitted.len() > 100 && doubtful > 0, "there was no load to speak of");
     }
 }
 
@@ -280,9 +280,9 @@ fn check_effects(conn: &Connection) {
     let wrong: Vec<i64> = column(conn, &format!("SELECT id FROM ({owed}) WHERE owed <> queued"), []);
     assert!(wrong.is_empty(), "events with too few or too many messages: {wrong:?}");
     let strangers = "
-      SELECT id FROM bot_event_outbox AS e WHERE event_type = 'new_partner' AND magnet_uid BETWEEN 49 AND 52
+      SELECT id FROM bot_event_outbox AS e WHERE event_type = 'new_partner' AND magnet_uid BETWEEN ?1 AND ?2
       AND 1 <> (SELECT count(*) FROM web_notifications WHERE dedup_key = 'event:local:' || e.id || ':new_partner')";
-    let wrong: Vec<i64> = column(conn, strangers, []);
+    let wrong: Vec<i64> = column(conn, strangers, [STRANGERS.start, STRANGERS.end - 1]);
     assert!(wrong.is_empty(), "strangers' events without their notification: {wrong:?}");
     let rises = "
       SELECT aggregate_id, json_extract(payload, '$.from'), json_extract(payload, '$.to') FROM outbox_events

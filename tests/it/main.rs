@@ -4,6 +4,7 @@
 
 mod cli;
 mod cli_sql;
+mod co_writers;
 mod config;
 mod config_secrets;
 mod consumer;
@@ -24,3 +25,4 @@ mod store;
 mod store_faults;
 mod store_model;
 mod telegram;
+mod token;

@@ -1,7 +1,7 @@
 //! Order: for one subject, no event is served before an earlier open one of it, through failures, retries, restarts,
 //! bindings and clock moves. Random steps drive a server that a remote bot consumes from, beside a model of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -21,42 +21,22 @@ const QUIET_MS: i64 = 5_000;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Emit {
-        who: Who,
-        event_type: &'static str,
-    },
-    Bind {
-        member: usize,
-        chat: usize,
-    },
-    Unbind {
-        member: usize,
-    },
-    /// What a bot does: fetch, handle each subject up to its first failure, acknowledge, and the same once more, as
-    /// after a lost answer.
-    Consume {
-        limit: usize,
-        fails: u16,
-    },
-    /// An acknowledgement out of turn: of any event, in any state.
-    Acknowledge {
-        event: Index,
-        verdict: Verdict,
-    },
+    /// So many events of the same person.
+    Emit(Who, &'static str, usize),
+    Bind(usize, usize),
+    Unbind(usize),
+    /// What a bot does: fetch so many, handle each subject up to its first failure, acknowledge, and the same once
+    /// more, as after a lost answer. A bit for each event that fails.
+    Consume(usize, u16),
+    /// An acknowledgement out of turn.
+    Acknowledge(Which, Index, Verdict),
     /// Fails an event until it is given up.
-    Exhaust {
-        event: Index,
-    },
+    Exhaust(Index),
     /// `pillarbox outbox retry`.
-    Reopen {
-        event: Index,
-    },
-    Advance {
-        minutes: u64,
-    },
-    Restart {
-        by: How,
-    },
+    Reopen(Index),
+    /// Minutes.
+    Advance(u64),
+    Restart(How),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +44,12 @@ enum Who {
     Member(usize),
     Chat(usize),
     Both(usize, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    Open,
+    Any,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,18 +76,36 @@ fn op() -> impl Strategy<Value = Op> {
         (0..MEMBERS, 0..CHATS).prop_map(|(member, chat)| Who::Both(member, chat)),
     ];
     let event_type = prop::sample::select(vec!["registered", "wallet_connected", "reactivation"]);
-    let verdict = prop::sample::select(vec![Verdict::Processed, Verdict::Failed, Verdict::Both, Verdict::Unknown]);
+    let which = prop::sample::select(vec![Which::Open, Which::Open, Which::Any]);
+    let verdict = prop_oneof![
+        4 => Just(Verdict::Failed),
+        1 => Just(Verdict::Processed),
+        1 => Just(Verdict::Both),
+        1 => Just(Verdict::Unknown),
+    ];
     prop_oneof![
-        12 => (who, event_type).prop_map(|(who, event_type)| Op::Emit { who, event_type }),
-        4 => (0..MEMBERS, 0..CHATS).prop_map(|(member, chat)| Op::Bind { member, chat }),
-        1 => (0..MEMBERS).prop_map(|member| Op::Unbind { member }),
-        10 => (1..9_usize, any::<u16>()).prop_map(|(limit, fails)| Op::Consume { limit, fails }),
-        4 => (any::<Index>(), verdict).prop_map(|(event, verdict)| Op::Acknowledge { event, verdict }),
-        1 => any::<Index>().prop_map(|event| Op::Exhaust { event }),
-        1 => any::<Index>().prop_map(|event| Op::Reopen { event }),
-        5 => prop::sample::select(vec![1, 3, 5, 20, 600]).prop_map(|minutes| Op::Advance { minutes }),
-        1 => prop::sample::select(vec![How::Kill, How::Term]).prop_map(|by| Op::Restart { by }),
+        12 => (who, event_type, 1..4_usize).prop_map(|(who, event_type, times)| Op::Emit(who, event_type, times)),
+        4 => (0..MEMBERS, 0..CHATS).prop_map(|(member, chat)| Op::Bind(member, chat)),
+        1 => (0..MEMBERS).prop_map(Op::Unbind),
+        9 => (1..9_usize, any::<u16>()).prop_map(|(limit, fails)| Op::Consume(limit, fails)),
+        6 => (which, any::<Index>(), verdict).prop_map(|(which, event, verdict)| Op::Acknowledge(which, event, verdict)),
+        1 => any::<Index>().prop_map(Op::Exhaust),
+        2 => any::<Index>().prop_map(Op::Reopen),
+        4 => prop::sample::select(vec![1, 3, 5, 20, 600]).prop_map(Op::Advance),
+        1 => prop::sample::select(vec![How::Kill, How::Term]).prop_map(Op::Restart),
     ]
+}
+
+/// What the cases have met, so that a property which never meets its danger does not pass.
+#[derive(Debug, Default)]
+struct Met {
+    pages: u64,
+    /// Pages while an event waited behind a head that was due.
+    hidden: u64,
+    /// Pages while a whole subject waited.
+    waiting: u64,
+    given_up: u64,
+    reopened: u64,
 }
 
 /// The server, the model, and the people of this case, who are nobody of another case.
@@ -111,11 +115,12 @@ struct Case<'a> {
     model: Model,
     base: i64,
     first_id: i64,
+    met: &'a mut Met,
 }
 
 impl<'a> Case<'a> {
     /// Begins with nothing open: what an earlier case left, perhaps by failing, is acknowledged.
-    fn begin(dev: &'a mut Dev, number: i64) -> Self {
+    fn begin(dev: &'a mut Dev, met: &'a mut Met, number: i64) -> Self {
         let conn = dev.writer();
         let open = "SELECT id FROM bot_event_outbox WHERE processed_at IS NULL AND dead_lettered_at IS NULL LIMIT 500";
         loop {
@@ -127,7 +132,7 @@ impl<'a> Case<'a> {
         }
         let last: Vec<Option<i64>> = column(&conn, "SELECT max(id) FROM bot_event_outbox", []);
         let first_id = last[0].unwrap_or(0) + 1;
-        Self { dev, conn, model: Model::default(), base: number * 100, first_id }
+        Self { dev, conn, model: Model::default(), base: number * 100, first_id, met }
     }
 
     fn uid(&self, member: usize) -> i64 {
@@ -140,19 +145,19 @@ impl<'a> Case<'a> {
 
     fn step(&mut self, op: &Op) {
         match op {
-            Op::Emit { who, event_type } => self.emit(*who, event_type),
-            Op::Bind { member, chat } => self.bind(self.uid(*member), self.chat(*chat)),
-            Op::Unbind { member } => {
+            Op::Emit(who, event_type, times) => (0..*times).for_each(|_| self.emit(*who, event_type)),
+            Op::Bind(member, chat) => self.bind(self.uid(*member), self.chat(*chat)),
+            Op::Unbind(member) => {
                 let uid = self.uid(*member);
                 self.conn.execute("UPDATE members SET telegram_id = NULL WHERE uid = ?1", [uid]).expect("unbound");
                 self.model.unbind(uid);
             }
-            Op::Consume { limit, fails } => self.consume(*limit, *fails),
-            Op::Acknowledge { event, verdict } => self.acknowledge_any(event, *verdict),
-            Op::Exhaust { event } => self.exhaust(event),
-            Op::Reopen { event } => self.reopen(event),
-            Op::Advance { minutes } => self.dev.advance(Duration::from_secs(60 * minutes)),
-            Op::Restart { by } => {
+            Op::Consume(limit, fails) => self.consume(*limit, *fails),
+            Op::Acknowledge(which, event, verdict) => self.acknowledge_one(*which, event, *verdict),
+            Op::Exhaust(event) => self.exhaust(event),
+            Op::Reopen(event) => self.reopen(event),
+            Op::Advance(minutes) => self.dev.advance(Duration::from_secs(60 * minutes)),
+            Op::Restart(by) => {
                 if matches!(by, How::Term) {
                     self.dev.process.signal(Signal::TERM);
                     assert!(self.dev.process.wait(PATIENCE).success());
@@ -213,7 +218,10 @@ impl<'a> Case<'a> {
         let events = page["events"].as_array().expect("a list");
         let ids: Vec<i64> = events.iter().map(|event| event["id"].as_i64().expect("an id")).collect();
         let expected = &servable.ids[..limit.min(servable.ids.len())];
+        self.met.pages += 1;
+        self.met.waiting += u64::from(self.model.next_due(now).is_some() && !servable.has_hidden);
         if servable.has_hidden {
+            self.met.hidden += 1;
             assert!(expected.starts_with(&ids), "served {ids:?} of {expected:?}");
             assert_eq!(ids.is_empty(), expected.is_empty(), "whatever may be served is served at last");
         } else {
@@ -233,11 +241,18 @@ impl<'a> Case<'a> {
         assert_eq!(served["attempts"], json!(event.attempts));
     }
 
-    fn acknowledge_any(&mut self, event: &Index, verdict: Verdict) {
-        if self.model.events.is_empty() {
+    fn acknowledge_one(&mut self, which: Which, event: &Index, verdict: Verdict) {
+        let ids: Vec<i64> = self
+            .model
+            .events
+            .iter()
+            .filter(|event| matches!(which, Which::Any) || event.state == State::Open)
+            .map(|event| event.id)
+            .collect();
+        if ids.is_empty() {
             return;
         }
-        let id = event.get(&self.model.events).id;
+        let id = *event.get(&ids);
         match verdict {
             Verdict::Processed => self.acknowledge(&[id], &[]),
             Verdict::Failed => self.acknowledge(&[], &[id]),
@@ -257,14 +272,22 @@ impl<'a> Case<'a> {
             }
             self.acknowledge(&[], &[id]);
         }
+        self.met.given_up += 1;
     }
 
+    /// One that was given up, if there is any; else one that must be left alone.
     fn reopen(&mut self, event: &Index) {
-        if self.model.events.is_empty() {
+        let is_given_up = |event: &&Event| matches!(event.state, State::Abandoned | State::Dead);
+        let mut ids: Vec<i64> = self.model.events.iter().filter(is_given_up).map(|event| event.id).collect();
+        if ids.is_empty() {
+            ids = self.model.events.iter().map(|event| event.id).collect();
+        }
+        if ids.is_empty() {
             return;
         }
-        let id = event.get(&self.model.events).id;
+        let id = *event.get(&ids);
         let was_given_up = self.model.reopen(id);
+        self.met.reopened += u64::from(was_given_up);
         let done = self.dev.command(&["outbox", "retry", &id.to_string()]);
         assert_eq!(done.status.success(), was_given_up, "{done:?}");
     }
@@ -336,11 +359,11 @@ pub(crate) fn cases(usual: u32) -> Config {
 #[test]
 fn a_remote_bot_is_served_each_subject_in_its_order() {
     let dev = RefCell::new(Dev::start(&["bot.event_source=off", "store.ballast=0", "store.synchronous=normal"]));
-    let number = RefCell::new(0);
+    let (number, met) = (Cell::new(0), RefCell::new(Met::default()));
     let checked = TestRunner::new(cases(60)).run(&prop::collection::vec(op(), 1..50), |ops| {
-        *number.borrow_mut() += 1;
-        let mut dev = dev.borrow_mut();
-        let mut case = Case::begin(&mut dev, *number.borrow());
+        number.set(number.get() + 1);
+        let (mut dev, mut met) = (dev.borrow_mut(), met.borrow_mut());
+        let mut case = Case::begin(&mut dev, &mut met, number.get());
         ops.iter().for_each(|op| case.step(op));
         case.page(500);
         Ok(())
@@ -348,4 +371,7 @@ fn a_remote_bot_is_served_each_subject_in_its_order() {
     if let Err(failed) = checked {
         panic!("{failed}");
     }
+    let met = met.into_inner();
+    eprintln!("{met:?}");
+    assert!(met.pages > 200 && met.hidden > 5 && met.waiting > 20 && met.given_up > 5 && met.reopened > 2, "{met:?}");
 }

@@ -46,11 +46,14 @@ impl Pair {
     fn look(&self) {
         let data = self.bot.data();
         for job in ["bot-outbox-poll", "backend-calls"] {
-            let ran = self.bot.command(&["jobs", "run", job, "--data-dir", text(&data)]).output();
-            let ran = ran.expect("the binary starts");
-            // Its own look may be in hand at this moment; then this one is skipped.
-            let is_skipped = String::from_utf8_lossy(&ran.stdout).contains("\"skipped\"");
-            assert!(ran.status.success() || is_skipped, "{job}: {ran:?}");
+            // A job that is under way already is skipped, and may have looked too early.
+            until(&format!("{job} is run"), || {
+                let ran = self.bot.command(&["jobs", "run", job, "--data-dir", text(&data)]).output();
+                let ran = ran.expect("the binary starts");
+                let is_skipped = String::from_utf8_lossy(&ran.stdout).contains("\"skipped\"");
+                assert!(ran.status.success() || is_skipped, "{job}: {ran:?}");
+                (!is_skipped).then_some(())
+            });
         }
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::dev::Dev;
 use crate::harness::file::{self, add_person, value};
 use crate::harness::http::Client;
-use crate::harness::{Place, SECRET, TOKEN, text, until};
+use crate::harness::{Place, SECRET, text, until};
 
 #[test]
 fn a_second_serve_says_who_holds_the_directory() {
@@ -141,80 +141,4 @@ fn what_debians_sqlite3_commits_is_consumed_within_a_second() {
         assert!(done.status.success(), "{done:?}");
     });
     assert!(took < Duration::from_secs(1), "{took:?}");
-}
-
-#[test]
-fn the_token_is_found_nowhere() {
-    let place = Place::new();
-    let (mut fake, fake_url) = place.start_fake();
-    let telegram = Client::new(&fake_url, None);
-    let everything = "log.level=trace,hyper=trace,hyper_util=trace,reqwest=trace,h2=trace,rustls=trace,teloxide=trace";
-    let sets = [everything, "telegram.timeout=500ms", "telegram.connect_timeout=300ms"];
-    let mut server = place.start_serve(&fake_url, &sets);
-    let http = Client::new(&server.serving_url(), Some(SECRET));
-    let conn = file::writer(&place.data());
-    let faults = [
-        json!({"status": 500}),
-        json!({"status": 502, "body": format!("<html>/bot{TOKEN}/sendMessage</html>")}),
-        json!({"status": 400, "description": format!("Bad Request: /bot{TOKEN}/SendMessage")}),
-        json!({"status": 404, "description": "Not Found"}),
-        json!({"drop_response": true}),
-        json!({"delay_ms": 1500}),
-        json!({"status": 302, "body": "moved"}),
-        json!({}),
-    ];
-    for (uid, fault) in (1..).zip(faults) {
-        add_person(&conn, uid, 100 + uid);
-        let mut fault = fault;
-        if fault != json!({}) {
-            fault["chat_id"] = json!(100 + uid);
-            telegram.done("/dev/telegram/faults", &fault);
-        }
-        // A refused token holds everybody else: that case comes last of those that are tried.
-        if fault["status"] != 404 {
-            http.done("/bot/events", &json!({"eventType": "reactivation", "magnetUid": uid}));
-        }
-    }
-    let tried = "SELECT count(*) FROM telegram_messages WHERE error_code IS NOT NULL OR status = 'sent'";
-    until("each has been tried", || (value::<i64>(&conn, tried, []) == 7).then_some(()));
-    fake.kill();
-    http.done("/bot/events", &json!({"eventType": "reactivation", "magnetUid": 4}));
-    until("there is nobody to connect to", || {
-        let sql = "SELECT count(*) FROM telegram_messages WHERE error_code = 'connect'";
-        (value::<i64>(&conn, sql, []) > 0).then_some(())
-    });
-
-    let mut shown = vec![("the logs".to_owned(), place.logs().into_bytes())];
-    for path in ["/metrics", "/readyz", "/livez", "/bot/events/pending", "/no/such/path", "/bot1:x/getMe"] {
-        shown.push((path.to_owned(), http.get(path).body.into_bytes()));
-    }
-    for body in [json!({}), json!({"eventType": 7}), json!([])] {
-        shown.push((format!("POST {body}"), http.post("/bot/events", &body).body.into_bytes()));
-    }
-    for verb in [&["messages", "list", "--json"][..], &["jobs", "list", "--json"], &["config", "show"]] {
-        let data = place.data();
-        let mut command = place.command(verb);
-        command.args(["--data-dir", text(&data)]).env("TELEGRAM_BOT_TOKEN", TOKEN);
-        let output = command.output().expect("the binary starts");
-        assert!(output.status.success(), "{verb:?}: {output:?}");
-        shown.push((format!("{verb:?}"), [output.stdout, output.stderr].concat()));
-    }
-    // The file and its WAL, copied by another process: this one has connections to them.
-    let copies = place.path("copies");
-    let copied = Command::new("cp").args(["-r", text(&place.data()), text(&copies)]).status().expect("cp");
-    assert!(copied.success());
-    for entry in std::fs::read_dir(&copies).expect("the copies") {
-        let path = entry.expect("an entry").path();
-        shown.push((path.display().to_string(), std::fs::read(&path).expect("a copy")));
-    }
-    let secret = TOKEN.split_once(':').expect("id and key").1;
-    for (place, bytes) in &shown {
-        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "the token is in {place}");
-    }
-    assert!(shown.iter().any(|(place, bytes)| place.ends_with("pillarbox.db") && bytes.len() > 4096));
-    let log = String::from_utf8_lossy(&shown[0].1).into_owned();
-    for code in ["http_500", "http_502", "http_400", "broken_connection", "timeout", "connect"] {
-        assert!(log.contains(&format!("\"code\":\"{code}\"")), "{code} was logged, with whatever is said of it: {log}");
-    }
-    server.stop();
 }

@@ -8,8 +8,8 @@ use crate::backend::acknowledge::State;
 use crate::backend::emit::NewBotEvent;
 use crate::backend::page::Served;
 use crate::kernel::clock::UnixMs;
-use crate::kernel::contract::BotEvent;
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::contract::{BotEvent, Payload};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// A failed attempt, counted.
 pub(crate) struct Failure<'a> {
@@ -66,14 +66,12 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
 }
 
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
-    let payload: Option<String> = row.get("payload")?;
     let event = BotEvent {
         id: row.get("id")?,
-        event_type: row.get("event_type")?,
+        event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
-        // The schema holds it to be an object.
-        payload: payload.and_then(|text| serde_json::from_str(&text).ok()),
+        payload: Payload::read(lossy_text(row, "payload")?),
         created_at: row.get("created_at")?,
         attempts: row.get("attempts")?,
     };
@@ -149,10 +147,14 @@ fn json_list<'a>(ids: impl IntoIterator<Item = &'a i64>) -> String {
 /// Whether no earlier event of the same subject is open.
 pub(crate) fn is_head(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     tx.query_one(
-        "SELECT EXISTS (SELECT 1 FROM bot_event_outbox AS e
-                        CROSS JOIN bot_event_lanes AS lane
-                          ON lane.due_at = COALESCE(e.next_retry_at, 0) AND lane.head_id = e.id
-                        WHERE e.id = :id) AS is_head",
+        // Asked of the events, not of the lane: a lane that went out of step must not hold its subject up for ever.
+        "SELECT EXISTS (
+           SELECT 1 FROM bot_event_outbox AS e
+           WHERE e.id = :id AND e.processed_at IS NULL AND e.dead_lettered_at IS NULL
+             AND NOT EXISTS (
+               SELECT 1 FROM bot_event_outbox AS earlier INDEXED BY bot_event_outbox_open
+               WHERE earlier.subject = e.subject AND earlier.id < e.id
+                 AND earlier.processed_at IS NULL AND earlier.dead_lettered_at IS NULL)) AS is_head",
         named_params! { ":id": id },
         |row| row.get("is_head"),
     )
@@ -173,7 +175,7 @@ pub(crate) fn find_state(tx: &Tx<'_>, id: i64) -> Result<Option<State>, StoreErr
                 (None, None) => State::Open {
                     attempts: row.get("attempts")?,
                     next_retry_at: row.get("next_retry_at")?,
-                    event_type: row.get("event_type")?,
+                    event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
                 },
             })
         },

@@ -8,7 +8,7 @@
 //! A fault is armed until it has answered `times` calls.
 //!
 //! **Guarantees.** A message that was answered `ok` is in the log and has an id no other message has, through SIGKILL
-//! (`tests::persistence`). Updates go to a webhook in order, one at a time, until each has its 2xx (`tests::webhook`).
+//! (`src/dev/fake/tests/persistence.rs`). Updates go to a webhook in order, one at a time, until each has its 2xx (`src/dev/fake/tests/webhook.rs`).
 //!
 //! **Windows.** See `dev`: the log is written before the answer.
 //!

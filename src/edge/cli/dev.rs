@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
@@ -51,7 +51,7 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     let listener = bind(&first).await?;
     let url = format!("http://{}", listener.local_addr()?);
     let dev_dir = first.store.data_dir.join("dev");
-    std::fs::create_dir_all(&dev_dir).with_context(|| format!("cannot use {}", dev_dir.display()))?;
+    dev::create_dir(&dev_dir)?;
     let keys = Keys::continue_in(&dev_dir)?;
     let api = options.fake.as_deref().unwrap_or(&url);
     let sources =

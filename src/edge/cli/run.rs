@@ -88,7 +88,11 @@ fn configuration(location: &Location, verb: ConfigVerb) -> anyhow::Result<Exit> 
 
 fn block_on(verb: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("the system gives no threads to run on")?.block_on(verb)
+    let runtime = runtime.context("the system gives no threads to run on")?;
+    let ended = runtime.block_on(verb);
+    // A write that hangs in the disk must not hold the exit up: whoever was promised it has been answered.
+    runtime.shutdown_background();
+    ended
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -45,7 +45,7 @@ pub(crate) async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
 
 fn announce(config: &Config, db: &Db, host: &Host) -> anyhow::Result<()> {
     for warning in config.warnings() {
-        tracing::warn!(key = warning.key, "{}", warning.text);
+        tracing::warn!("{}: {}", warning.key, warning.text);
     }
     if let Some(copy) = db.migration_copy() {
         tracing::info!(copy = %copy.display(), "the schema was upgraded; a copy of the file before that is kept");

@@ -4,10 +4,12 @@
 //! backend and the bot (bearer secret); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
 //!
 //! **Guarantees.**
-//! - Bad input is a 4xx `application/problem+json` that names the field, never a 500.
-//! - A body is read within a size and a time, a header within a time; a request ends within a time.
+//! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
+//! - A body is read within a size and a time, a header within a time; a request ends within a time:
+//!   `src/edge/http/tests/transport.rs`.
 //! - Every answer carries `X-Request-Id`, every request leaves one access-log line (at `debug` for monitoring), and
-//!   neither ever has a query string, a body or a secret in it.
+//!   neither ever has a query string, a body or a secret in it:
+//!   `src/edge/http/tests/monitoring.rs::a_request_leaves_one_line_that_tells_nothing_personal`.
 //!
 //! **Windows.** A caller that goes away may have had its write committed; every write of the contract can be repeated.
 //!
@@ -88,7 +90,7 @@ impl Limits {
     pub(crate) fn new(config: &HttpConfig) -> Self {
         Self {
             body_bytes: config.body_limit_bytes,
-            headers: Duration::from_secs(30),
+            headers: Duration::from_secs(10),
             body: Duration::from_secs(30),
             request: Duration::from_secs(60),
             shutdown: config.shutdown_timeout,

@@ -56,7 +56,7 @@ async fn answer_within(limit: Duration, answer: impl Future<Output = Response>) 
     match tokio::time::timeout(limit, AssertUnwindSafe(answer).catch_unwind()).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
-            tracing::error!("a request ended in a panic, which stderr has");
+            tracing::error!("a request ended in a panic");
             Problem::internal().into_response()
         }
         Err(_) => {

@@ -98,6 +98,8 @@ impl Driver {
         loop {
             let due = [scheduled, again].into_iter().flatten().min().unwrap_or(UnixMs::MAX);
             tokio::select! {
+                // In this order: a pass that always finds more to do must not begin anew after the stop.
+                biased;
                 () = stop.cancelled() => return,
                 () = any(&wakes) => {}
                 () = clock.sleep_until(due) => {}
@@ -110,19 +112,17 @@ impl Driver {
             if matches!(cause, Cause::Schedule(_)) {
                 scheduled = next(now);
             }
-            again = match self.record(job, cause).await.map(|run| run.again) {
-                Ok(Some(Again::Later)) => None,
-                Ok(Some(Again::Now)) => Some(now),
-                Ok(Some(Again::At(at))) => Some(at),
-                Ok(None) | Err(_) => {
-                    let at = now.saturating_add(pause);
-                    pause = (pause * 2).min(LONGEST_PAUSE_MS);
-                    Some(at)
-                }
+            let Ok(Run { again: Some(wanted), .. }) = self.record(job, cause).await else {
+                again = Some(now.saturating_add(pause));
+                pause = (pause * 2).min(LONGEST_PAUSE_MS);
+                continue;
             };
-            if again.is_none_or(|at| at <= now) {
-                pause = FIRST_PAUSE_MS;
-            }
+            pause = FIRST_PAUSE_MS;
+            again = match wanted {
+                Again::Later => None,
+                Again::Now => Some(now),
+                Again::At(at) => Some(at),
+            };
         }
     }
 

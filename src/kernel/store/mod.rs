@@ -34,6 +34,7 @@ mod private;
 mod queue;
 mod readers;
 mod shell;
+mod text;
 mod tx;
 mod wakes;
 mod wal;
@@ -51,6 +52,7 @@ pub use lock::ProcessLock;
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
+pub use text::lossy_text;
 pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;

@@ -8,13 +8,13 @@
 //!
 //! **Guarantees.**
 //! - A call is wanted if and only if its transaction commits, and once per dedup key:
-//!   `edge::backend::tests::calls::a_notification_is_a_row_of_its_transaction_and_is_sent_once`.
+//!   `src/edge/backend/tests/calls.rs::a_notification_is_a_row_of_its_transaction_and_is_sent_once`.
 //! - At least once, with the same dedup key each time, so that a backend that knows it stores once:
-//!   `edge::backend::tests::calls::a_lost_answer_is_repeated_with_the_same_key`.
-//! - What was meant for one backend is not sent to another: `edge::backend::tests::calls::another_backends_calls_wait`.
+//!   `src/edge/backend/tests/calls.rs::a_lost_answer_is_repeated_with_the_same_key`.
+//! - What was meant for one backend is not sent to another: `src/edge/backend/tests/calls.rs::another_backends_calls_wait`.
 //!
 //! **Windows.** Between claim and settle the outcome is unknown: the row is due again at the next start, or after its
-//! lease (`edge::backend::tests::calls::a_call_in_flight_at_the_end_of_the_process_is_repeated`).
+//! lease (`src/edge/backend/tests/calls.rs::a_call_in_flight_at_the_end_of_the_process_is_repeated`).
 //!
 //! **Not here.** HTTP (`edge/backend`). No order among calls: they are independent of each other.
 

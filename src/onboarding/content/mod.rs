@@ -82,7 +82,7 @@ impl Content {
         Some(self.default_lang)
     }
 
-    /// A block's text in the person's language, else in the default one, else in ru.
+    /// A block's text in the person's language (the default one for who has not chosen), else in ru.
     ///
     /// # Errors
     /// [`Error::Content`] when there is no such block, or it names a value it was not given.

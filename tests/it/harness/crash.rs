@@ -21,7 +21,7 @@ const QUIET_WITHIN: Duration = Duration::from_secs(180);
 /// What a subsystem does under the kills, and what it then has to show.
 pub(crate) trait Load: Sync {
     /// Its people and tables, before the first kill. The server is up.
-    fn prepare(&self, site: &Site, conn: &Connection);
+    fn prepare(&self, conn: &Connection);
 
     /// How many threads work at the same time.
     fn threads(&self) -> usize;
@@ -85,7 +85,7 @@ pub(crate) fn run(loads: &[&dyn Load], kills: u64) {
     let mut server = launch(&site, &fake_url);
     let url = server.serving_url();
     let conn = file::writer(&site.place.data());
-    loads.iter().for_each(|load| load.prepare(&site, &conn));
+    loads.iter().for_each(|load| load.prepare(&conn));
     *site.url.lock().expect("no panic under it") = Some(url);
     std::thread::scope(|scope| {
         let _over = Over(&site);

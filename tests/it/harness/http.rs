@@ -71,10 +71,6 @@ impl Client {
         self.try_call("POST", path, Some(body)).unwrap_or_else(|error| panic!("POST {path}: {error}"))
     }
 
-    pub(crate) fn delete(&self, path: &str) -> Answer {
-        self.try_call("DELETE", path, None).unwrap_or_else(|error| panic!("DELETE {path}: {error}"))
-    }
-
     /// Posts what must be accepted.
     pub(crate) fn done(&self, path: &str, body: &Value) -> Value {
         let answer = self.post(path, body);
