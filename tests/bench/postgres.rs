@@ -112,7 +112,7 @@ impl Server {
         } else {
             Command::new(path)
         };
-        let output = command.args(arguments).current_dir(&self.dir).output().with_context(|| format!("{program}"))?;
+        let output = command.args(arguments).current_dir(&self.dir).output().with_context(|| program.to_owned())?;
         anyhow::ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
         text(&output)
     }
