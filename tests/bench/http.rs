@@ -7,15 +7,16 @@ use tokio::net::TcpStream;
 use crate::load::{Sample, drive};
 use crate::process::{Events, SECRET, Serve};
 use crate::rounds::Run;
+use crate::table::Goal;
 
 pub(crate) fn measure(run: &mut Run) -> anyhow::Result<()> {
     let serve = Serve::start(&run.dir.path().join("http"), Events::LeftAlone)?;
     // One thread for all clients: what is measured is the server, and the machine is shared.
     let clients = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let alone = run.against_floor(|_| clients.block_on(emit(&serve, 1)))?;
-    run.add_rate("POST /bot/events, 1 client", &alone, 0.25);
+    run.add_rate("POST /bot/events, 1 client", &alone, Goal::AtLeast(0.25));
     let many = run.against_floor(|_| clients.block_on(emit(&serve, 64)))?;
-    run.add_rate("POST /bot/events, 64 clients", &many, 2.5);
+    run.add_rate("POST /bot/events, 64 clients", &many, Goal::AtLeast(2.5));
     run.add_at_most("  its p99", "ms", many.p99_ms, 25.0);
     serve.stop()
 }

@@ -95,16 +95,17 @@ fn measure_start(run: &mut Run, dir: &Path) -> anyhow::Result<()> {
 
 /// Makes a file with these rows. Its durability while it is built is nobody's concern.
 fn build(runtime: &Runtime, dir: &Path, rows: &[(&str, i64)]) -> anyhow::Result<()> {
-    runtime.block_on(async { anyhow::Ok(Measured::open(dir).await?.close().await) })?;
+    let made = runtime.block_on(Measured::open(dir))?;
+    runtime.block_on(made.close());
     let started = Instant::now();
     let conn = Connection::open(dir.join("pillarbox.db"))?;
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; PRAGMA wal_autocheckpoint = 20000;")?;
     for (sql, count) in rows {
         let mut left = *count;
         let mut statement = conn.prepare(sql)?;
-        // Only the first chunk has the waiting head: what follows has a lower chance to be one than nothing at all.
         while left > 0 {
-            let chunk = if sql == &BEHIND_ONE { left } else { left.min(CHUNK) };
+            // In one piece where the first row is not like the others.
+            let chunk = if *sql == BEHIND_ONE { left } else { left.min(CHUNK) };
             statement.execute([chunk])?;
             left -= chunk;
         }

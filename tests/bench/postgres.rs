@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use anyhow::Context;
 use pillarbox::measured::Measured;
 
-use crate::consume::claim_and_acknowledge;
+use crate::consume::{Members, claim_and_acknowledge};
 use crate::load::Sample;
 use crate::rounds::{Run, median};
 use crate::table::{Goal, Line};
@@ -33,7 +33,7 @@ const TABLE: &str = "
 const FILL: &str = "
     INSERT INTO bot_event_outbox (event_type, telegram_id, magnet_uid, payload)
     SELECT 'new_partner', uid, uid, '{\"partnerUid\":1,\"partnerName\":\"Anna Example\"}'
-    FROM (SELECT 1 + (random() * 1000000)::bigint AS uid FROM generate_series(1, 20000)) AS subjects;
+    FROM generate_series(100001, 120000) AS uid;
     ANALYZE bot_event_outbox;
     CHECKPOINT;";
 /// pgbench's `\\gset` takes one row, so the page comes as one row of arrays.
@@ -60,7 +60,7 @@ pub(crate) fn measure(run: &mut Run) -> anyhow::Result<()> {
     let medians = run.against_floor(|runtime| {
         let sample = server.claim_and_acknowledge()?;
         theirs.push(sample.per_second());
-        ours.push(claim_and_acknowledge(runtime, &store)?.per_second());
+        ours.push(claim_and_acknowledge(runtime, &store, Members::InOrder)?.per_second());
         Ok(sample)
     })?;
     run.runtime.block_on(store.close());
@@ -112,7 +112,7 @@ impl Server {
         } else {
             Command::new(path)
         };
-        let output = command.args(arguments).current_dir(&self.dir).output().with_context(|| format!("{program}"))?;
+        let output = command.args(arguments).current_dir(&self.dir).output().with_context(|| program.to_owned())?;
         anyhow::ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
         text(&output)
     }

@@ -62,10 +62,10 @@ impl Run {
         Ok(Medians { per_second: median(rates), ratio: median(ratios), p99_ms: median(p99s) })
     }
 
-    /// Adds a line of throughput, whose goal is a multiple of F.
-    pub(crate) fn add_rate(&mut self, what: &str, medians: &Medians, least: f64) {
+    /// Adds a line of throughput, whose goal is about its ratio to F.
+    pub(crate) fn add_rate(&mut self, what: &str, medians: &Medians, goal: Goal) {
         let (value, ratio) = (medians.per_second, Some(medians.ratio));
-        self.table.add(Line { what: what.into(), unit: "/s", value, ratio, goal: Goal::AtLeast(least) });
+        self.table.add(Line { what: what.into(), unit: "/s", value, ratio, goal });
     }
 
     /// Adds a line whose goal is an upper bound.
