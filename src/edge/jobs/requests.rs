@@ -142,3 +142,23 @@ pub(super) fn interrupt(tx: &Tx<'_>) -> Result<(), StoreError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_PAUSE, LONGEST_PAUSE, note};
+    use crate::kernel::store::StoreError;
+
+    #[test]
+    fn after_a_store_error_requests_are_looked_for_again_soon() {
+        let mut pause = FIRST_PAUSE;
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            assert!(note(Err(StoreError::Busy), &mut pause).is_none());
+            pauses.push(pause.as_secs());
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 30, 30]);
+        assert!(pause <= LONGEST_PAUSE);
+        assert!(note(Ok(Vec::new()), &mut pause).is_some());
+        assert_eq!(pause, FIRST_PAUSE);
+    }
+}
