@@ -12,7 +12,7 @@ use crate::backend::{self, Ack, Emitted, NewBotEvent, page};
 use crate::config::{Config, Sources};
 use crate::kernel::clock::Clock;
 use crate::kernel::contract::BotEventType;
-use crate::kernel::store::{Db, Role};
+use crate::kernel::store::{Db, Role, params_from_iter};
 
 /// An app on a data directory, with everyone who records events and the local consumer, and no job running.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl Measured {
     /// # Errors
     /// The store's.
     pub async fn prepare(&self, sql: &'static str, numbers: Vec<i64>) -> anyhow::Result<usize> {
-        Ok(self.db.settle(move |tx| tx.execute(sql, rusqlite::params_from_iter(&numbers))).await?)
+        Ok(self.db.settle(move |tx| tx.execute(sql, params_from_iter(&numbers))).await?)
     }
 
     /// Lets go of the directory.

@@ -51,6 +51,7 @@ pub use error::StoreError;
 pub use lock::{ProcessLock, find_holder};
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
+pub use rusqlite::params_from_iter;
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use text::lossy_text;
 pub use tx::{Recorder, Tx, Wake};
