@@ -39,6 +39,14 @@ pub(super) fn open(config: &Config) -> Result<Db, OpenError> {
     open_store(&config.store, Role::Guest, clock_of(&config.store.data_dir))
 }
 
+/// Opens the store to read only: that needs neither room on the disk nor the right to write.
+///
+/// # Errors
+/// [`OpenError`], whose text says what to do.
+pub(super) fn open_to_read(config: &Config) -> Result<Db, OpenError> {
+    open_store(&config.store, Role::Reader, clock_of(&config.store.data_dir))
+}
+
 /// The time in which a directory lives: that of `dev` may have been moved ahead.
 pub(super) fn clock_of(data_dir: &Path) -> Clock {
     let moved = data_dir.join("dev");

@@ -10,7 +10,7 @@ use super::beside::clock_of;
 use super::print::Printer;
 use crate::app::open_store;
 use crate::config::{Config, StoreConfig};
-use crate::kernel::store::{Access, OpenError, Role, Shell, newest_schema};
+use crate::kernel::store::{OpenError, Role, newest_schema, schema_of};
 
 /// The versions, before and after.
 #[derive(Serialize)]
@@ -73,9 +73,10 @@ fn status_text(data_dir: &Path, found: Option<i64>, known: i64) -> String {
 
 /// The schema version of the file; `None` if there is none.
 pub(super) fn found_version(store: &StoreConfig) -> Result<Option<i64>, OpenError> {
-    match Shell::open(&store.data_dir, Access::Read, store.busy_timeout) {
-        Ok(shell) => shell.schema_version().map(Some),
-        Err(OpenError::Missing { .. }) => Ok(None),
+    match schema_of(&store.data_dir) {
+        Ok(found) => Ok(Some(found)),
+        // The first start was cut off, and the next begins anew.
+        Err(OpenError::Missing { .. } | OpenError::Unfinished { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
