@@ -1,11 +1,12 @@
-//! Files that somebody else changed under a running store: it writes no more, says so, and leaves them as they are.
+//! Files that somebody else changed, moved or removed under a running store: it writes no more, says so, and leaves them
+//! as they are.
 
 use std::path::Path;
 use std::time::Duration;
 
-use pillarbox::kernel::store::{Db, StoreError};
+use pillarbox::kernel::store::{Db, OpenError, Role, StoreError};
 
-use crate::data_dir::{bytes_of, commits_in_wal, database, emit, emit_large, open, shell, uids, until};
+use crate::data_dir::{bytes_of, commits_in_wal, database, emit, emit_large, open, shell, try_open, uids, until};
 
 fn sum(file: &Path) -> String {
     shell("sha256sum < \"$1\"", file)
@@ -27,18 +28,34 @@ async fn survives(vandal: &str) {
     let dir = tempfile::tempdir().unwrap();
     let db = filled(dir.path()).await;
     shell(vandal, &database(dir.path()));
-    refuses_everything_and_leaves(vandal, dir.path(), db).await;
+    refuses_everything_and_leaves(vandal, dir.path(), db, is_damaged).await;
 }
 
-async fn refuses_everything_and_leaves(vandal: &str, dir: &Path, db: Db) {
+/// The same of a vandal who leaves every file whole, but not where it was.
+async fn survives_without(vandal: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = filled(dir.path()).await;
+    shell(vandal, &database(dir.path()));
+    refuses_everything_and_leaves(vandal, dir.path(), db, is_displaced).await;
+}
+
+fn is_damaged(error: &StoreError) -> bool {
+    matches!(error, StoreError::Damaged)
+}
+
+fn is_displaced(error: &StoreError) -> bool {
+    matches!(error, StoreError::Displaced)
+}
+
+async fn refuses_everything_and_leaves(vandal: &str, dir: &Path, db: Db, is_it: fn(&StoreError) -> bool) {
     let file = database(dir);
     let left = file.exists().then(|| sum(&file));
     // Under load, which would checkpoint soon.
-    let took = until(vandal, async || matches!(db.write(|tx| emit(tx, 1)).await, Err(StoreError::Damaged))).await;
+    let took = until(vandal, async || db.write(|tx| emit(tx, 1)).await.is_err_and(|error| is_it(&error))).await;
     assert!(took < Duration::from_secs(2), "{vandal}: {took:?}");
-    assert!(matches!(db.probe().await, Err(StoreError::Damaged)), "{vandal}");
+    assert!(db.probe().await.is_err_and(|error| is_it(&error)), "{vandal}");
     let settled = tokio::time::timeout(Duration::from_secs(2), db.settle(|tx| emit(tx, 2))).await.unwrap();
-    assert!(matches!(settled, Err(StoreError::Damaged)), "{vandal}: {settled:?}");
+    assert!(settled.is_err_and(|error| is_it(&error)), "{vandal}");
     let wal = dir.join("pillarbox.db-wal");
     let wal_before = wal.exists().then(|| bytes_of(&wal));
     db.close().await;
@@ -87,17 +104,51 @@ async fn a_file_that_another_was_copied_over() {
 
 #[tokio::test]
 async fn a_file_that_was_moved_away() {
-    survives("mv \"$1\" \"$1\".gone").await;
+    survives_without("mv \"$1\" \"$1\".gone").await;
 }
 
 #[tokio::test]
 async fn a_file_that_another_was_moved_over() {
-    survives("cp \"$1\" \"$1\".other; mv \"$1\".other \"$1\"").await;
+    survives_without("cp \"$1\" \"$1\".other; mv \"$1\".other \"$1\"").await;
 }
 
 #[tokio::test]
 async fn a_wal_that_was_removed() {
-    survives("rm \"$1\"-wal").await;
+    survives_without("rm \"$1\"-wal").await;
+}
+
+#[tokio::test]
+async fn a_shared_memory_that_was_removed() {
+    survives_without("rm \"$1\"-shm").await;
+}
+
+#[tokio::test]
+async fn a_lock_file_that_was_removed_or_replaced() {
+    survives_without("rm \"${1%/*}/pillarbox.lock\"").await;
+    survives_without("cd \"${1%/*}\"; cp pillarbox.lock other; mv other pillarbox.lock").await;
+}
+
+#[tokio::test]
+async fn a_directory_that_was_moved_away() {
+    let parent = tempfile::tempdir().unwrap();
+    let (dir, gone) = (parent.path().join("data"), parent.path().join("gone"));
+    let db = filled(&dir).await;
+    std::fs::rename(&dir, &gone).unwrap();
+    refuses_everything_and_leaves("mv", &dir, db, is_displaced).await;
+    let db = open(&gone);
+    assert!(uids(&db).await.len() >= 800, "all that was acknowledged went with it");
+    db.close().await;
+}
+
+#[tokio::test]
+async fn a_second_server_does_not_start_although_the_lock_file_was_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    shell("rm \"${1%/*}/pillarbox.lock\"", &database(dir.path()));
+    let second = try_open(dir.path(), Role::Owner("second")).map(|_| ());
+    assert!(matches!(second, Err(OpenError::Held { .. })), "{second:?}");
+    db.close().await;
+    open(dir.path()).close().await;
 }
 
 /// All of it is in the WAL as well, so SQLite itself would never meet the garbage, and write over it.
@@ -112,7 +163,7 @@ async fn a_young_file_overwritten_with_garbage() {
         let db = open(dir.path());
         db.write(|tx| emit(tx, 1)).await.unwrap();
         shell(vandal, &database(dir.path()));
-        refuses_everything_and_leaves(vandal, dir.path(), db).await;
+        refuses_everything_and_leaves(vandal, dir.path(), db, is_damaged).await;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use pillarbox::kernel::store::{OpenError, Role, newest_schema};
+use pillarbox::kernel::store::{OpenError, Role, StoreError, newest_schema};
 use rusqlite::Connection;
 
 use crate::data_dir::{database, emit, open, shell, try_open, uids};
@@ -224,7 +224,116 @@ async fn what_cannot_be_a_data_directory_is_named() {
     std::fs::write(&file, b"x").unwrap();
     let refused = refusal(&file, OWNER);
     assert!(matches!(&refused, OpenError::Directory { path, .. } if *path == file), "{refused}");
+    assert!(refused.to_string().contains("not a directory"), "{refused}");
+    let dangling = dir.path().join("a-link");
+    std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+    let refused = refusal(&dangling, OWNER);
+    assert!(refused.to_string().contains("link to something that is not there"), "{refused}");
     std::fs::create_dir(database(dir.path())).unwrap();
-    let refused = refusal(dir.path(), OWNER);
-    assert!(refused.to_string().contains("pillarbox.db"), "{refused}");
+    for role in [OWNER, Role::Guest, Role::Reader] {
+        let refused = refusal(dir.path(), role).to_string();
+        assert!(refused.contains("pillarbox.db: is a directory"), "{refused}");
+    }
+}
+
+/// A journal of a change that had begun when its process died: of the very first, and of one to a whole database.
+#[tokio::test]
+async fn a_change_that_was_cut_off_is_taken_back_by_the_owner() {
+    let first = tempfile::tempdir().unwrap();
+    let journal = ["d9d505f920a163d7", "00000000", "12345678", "00000000", "00000200", "00001000"].concat();
+    shell(
+        &format!("printf {journal} | xxd -r -p > \"$1\"-journal; truncate -s 512 \"$1\"-journal"),
+        &database(first.path()),
+    );
+    shell("head -c 4096 /dev/urandom > \"$1\"", &database(first.path()));
+    let later = used_directory().await;
+    let running = Connection::open(database(later.path())).unwrap();
+    running.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1; BEGIN;").unwrap();
+    for _ in 0..50 {
+        let sql = "INSERT INTO bot_event_outbox (event_type, magnet_uid, payload)
+                   VALUES ('registered', 2, json_object('filler', hex(zeroblob(8000))))";
+        running.execute(sql, []).unwrap();
+    }
+    let left = tempfile::tempdir().unwrap();
+    shell(&format!("cp \"$1\" \"$1\"-journal {}", left.path().display()), &database(later.path()));
+    drop(running);
+    for (dir, expected) in [(first.path(), vec![]), (left.path(), vec![1])] {
+        for role in [Role::Guest, Role::Reader] {
+            let refused = refusal(dir, role);
+            assert!(matches!(refused, OpenError::Unfinished { .. }), "{refused}");
+        }
+        let db = open(dir);
+        assert_eq!(uids(&db).await, expected);
+        db.write(|tx| emit(tx, 3)).await.unwrap();
+        db.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_with_two_names_is_refused() {
+    for vandal in
+        ["mv \"$1\" \"$1\".real; ln -s \"$1\".real \"$1\"", "ln \"$1\" \"$1\".second", "ln -sf nowhere \"$1\""]
+    {
+        let dir = used_directory().await;
+        shell(vandal, &database(dir.path()));
+        for role in [OWNER, Role::Guest, Role::Reader] {
+            let refused = refusal(dir.path(), role);
+            assert!(matches!(refused, OpenError::Linked { .. }), "{vandal}: {refused}");
+        }
+    }
+}
+
+async fn reads_and_refuses_writes(dir: &Path, expected: &[i64]) {
+    let reader = try_open(dir, Role::Reader).unwrap();
+    assert_eq!(uids(&reader).await, expected);
+    assert!(matches!(reader.write(|tx| emit(tx, 9)).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(reader.settle(|tx| emit(tx, 9)).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(reader.probe().await, Err(StoreError::ReadOnly)));
+    reader.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_needs_neither_room_nor_the_right_to_write() {
+    let Some(mount) = Mount::tmpfs("8m") else { return };
+    let db = open(mount.path());
+    db.write(|tx| emit(tx, 1)).await.unwrap();
+    let filler = mount.fill("filler", 0);
+    reads_and_refuses_writes(mount.path(), &[1]).await;
+    db.close().await;
+    let files = || shell("ls -A \"${1%/*}\"", &database(mount.path()));
+    let before = files();
+    reads_and_refuses_writes(mount.path(), &[1]).await;
+    mount.remount("ro");
+    reads_and_refuses_writes(mount.path(), &[1]).await;
+    assert_eq!(files(), before, "it makes nothing");
+    mount.remount("rw");
+    std::fs::remove_file(filler).unwrap();
+}
+
+/// What a server that died has left, on a file system that its kernel has made read-only.
+#[tokio::test]
+async fn a_reader_reads_the_wal_of_a_dead_server_on_a_read_only_disk() {
+    let Some(mount) = Mount::tmpfs("8m") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    db.write(|tx| emit(tx, 1)).await.unwrap();
+    shell(&format!("cp \"$1\" \"$1\"-wal \"$1\"-shm {}", mount.path().display()), &database(dir.path()));
+    db.close().await;
+    mount.remount("ro");
+    reads_and_refuses_writes(mount.path(), &[1]).await;
+}
+
+/// A reader that holds no lock must not answer what it read beside somebody who writes.
+#[tokio::test]
+async fn a_reader_of_a_resting_file_notices_who_opens_it() {
+    let dir = used_directory().await;
+    let reader = try_open(dir.path(), Role::Reader).unwrap();
+    assert_eq!(uids(&reader).await, [1]);
+    let db = open(dir.path());
+    db.write(|tx| emit(tx, 2)).await.unwrap();
+    let read = reader.read(|tx| tx.query_one::<i64>("SELECT 1", [], |row| row.get(0))).await;
+    assert!(matches!(read, Err(StoreError::Busy)), "{read:?}");
+    reader.close().await;
+    reads_and_refuses_writes(dir.path(), &[1, 2]).await;
+    db.close().await;
 }

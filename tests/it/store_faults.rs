@@ -260,3 +260,36 @@ async fn a_guest_leaves_the_ballast_to_the_owner() {
     assert!(!dir.path().join("ballast").exists());
     db.close().await;
 }
+
+/// The log of a full disk is the state as well: whoever changes it says so. Ten ticks of the writer are looked at.
+#[tokio::test]
+async fn a_disk_that_stays_full_is_taken_for_full_until_there_is_room() {
+    let Some(mount) = Mount::tmpfs("16m") else { return };
+    let db = open(mount.path());
+    let filler = mount.fill("filler", 0);
+    let (_, refused) = write_until_refused(&db, 0).await;
+    assert!(matches!(refused, StoreError::DiskFull), "{refused:?}");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        assert!(db.is_low_on_disk());
+        let refused = db.write(|tx| emit_large(tx, 1)).await;
+        assert!(matches!(refused, Err(StoreError::DiskLow)), "{refused:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    std::fs::remove_file(filler).unwrap();
+    until("there is room again", async || db.write(|tx| emit(tx, 2)).await.is_ok()).await;
+    db.close().await;
+}
+
+#[tokio::test]
+async fn what_has_the_name_of_the_ballast_and_is_no_file_stops_nothing() {
+    for vandal in ["mkdir \"$1\"", "mkfifo \"$1\""] {
+        let dir = tempfile::tempdir().unwrap();
+        shell(vandal, &dir.path().join("ballast"));
+        let db = open_with(dir.path(), &Settings { ballast: 1000, ..settings() });
+        db.write(|tx| emit(tx, 1)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        tokio::time::timeout(Duration::from_secs(5), db.probe()).await.unwrap().unwrap();
+        db.close().await;
+    }
+}

@@ -56,6 +56,14 @@ pub(super) fn open(config: &Config) -> Result<Db, OpenError> {
     open_store(&config.store, Role::Guest, clock_of(&config.store.data_dir))
 }
 
+/// Opens the store to read only: that needs neither room on the disk nor the right to write.
+///
+/// # Errors
+/// [`OpenError`], whose text says what to do.
+pub(super) fn open_to_read(config: &Config) -> Result<Db, OpenError> {
+    open_store(&config.store, Role::Reader, clock_of(&config.store.data_dir))
+}
+
 /// Takes a directory that nobody serves, to do `verb` there.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub(super) async fn run(location: &Location, verb: JobsVerb) -> anyhow::Result<E
     match verb {
         JobsVerb::List { printed, overrides } => {
             let config = Config::load(location.sources(&overrides.set))?;
-            let db = beside::open(&config)?;
+            let db = beside::open_to_read(&config)?;
             let listed = list(&db, config.jobs.time_zone, printed).await;
             db.close().await;
             listed

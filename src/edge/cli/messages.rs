@@ -45,7 +45,11 @@ pub(super) async fn run(location: &Location, verb: MessagesVerb) -> anyhow::Resu
         MessagesVerb::List(args) => &args.overrides.set,
         MessagesVerb::Retry { overrides, .. } => &overrides.set,
     };
-    let db = beside::open(&Config::load(location.sources(set))?)?;
+    let config = Config::load(location.sources(set))?;
+    let db = match &verb {
+        MessagesVerb::List(_) => beside::open_to_read(&config)?,
+        MessagesVerb::Retry { .. } => beside::open(&config)?,
+    };
     let done = match verb {
         MessagesVerb::List(args) => list(&db, args).await,
         MessagesVerb::Retry { ids, printed, .. } => retry(&db, ids, printed).await,

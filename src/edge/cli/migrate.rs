@@ -9,7 +9,7 @@ use super::args::{Location, MigrateArgs};
 use super::beside::take;
 use super::print::Printer;
 use crate::config::{Config, StoreConfig};
-use crate::kernel::store::{Access, OpenError, Shell, newest_schema};
+use crate::kernel::store::{OpenError, newest_schema, schema_of};
 
 /// The versions, before and after.
 #[derive(Serialize)]
@@ -72,9 +72,10 @@ fn status_text(data_dir: &Path, found: Option<i64>, known: i64) -> String {
 
 /// The schema version of the file; `None` if there is none.
 pub(super) fn found_version(store: &StoreConfig) -> Result<Option<i64>, OpenError> {
-    match Shell::open(&store.data_dir, Access::Read, store.busy_timeout) {
-        Ok(shell) => shell.schema_version().map(Some),
-        Err(OpenError::Missing { .. }) => Ok(None),
+    match schema_of(&store.data_dir) {
+        Ok(found) => Ok(Some(found)),
+        // The first start was cut off, and the next begins anew.
+        Err(OpenError::Missing { .. } | OpenError::Unfinished { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

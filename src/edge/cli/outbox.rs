@@ -70,7 +70,11 @@ pub(super) async fn run(location: &Location, verb: OutboxVerb) -> anyhow::Result
         OutboxVerb::Retry(args) => &args.overrides.set,
         OutboxVerb::Show { overrides, .. } | OutboxVerb::Stats { overrides, .. } => &overrides.set,
     };
-    let db = beside::open(&Config::load(location.sources(set))?)?;
+    let config = Config::load(location.sources(set))?;
+    let db = match &verb {
+        OutboxVerb::Retry(_) => beside::open(&config)?,
+        OutboxVerb::List(_) | OutboxVerb::Show { .. } | OutboxVerb::Stats { .. } => beside::open_to_read(&config)?,
+    };
     let done = match verb {
         OutboxVerb::List(args) => list(&db, args).await,
         OutboxVerb::Show { id, printed, .. } => show(&db, id, printed).await,

@@ -1,17 +1,13 @@
 //! `pillarbox version` and `pillarbox completions`: what this binary is, and what a shell should know of it.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use clap::CommandFactory;
 use serde::Serialize;
 
 use super::Exit;
 use super::args::{Line, Location, Printed};
-use crate::kernel::store::{Access, Shell, newest_schema, sqlite_version};
-
-/// How long the file's version is waited for; it takes no lock that others hold for long.
-const BUSY: Duration = Duration::from_secs(5);
+use crate::kernel::store::{newest_schema, schema_of, sqlite_version};
 
 #[derive(Serialize)]
 struct Version {
@@ -29,8 +25,7 @@ struct Version {
 /// # Errors
 /// The named directory has no database of ours, or stdout cannot be written.
 pub(super) fn version(location: &Location, printed: Printed) -> anyhow::Result<Exit> {
-    let opened = location.data_dir.as_deref().map(|dir| Shell::open(dir, Access::Read, BUSY)).transpose()?;
-    let file_schema = opened.map(|shell| shell.schema_version()).transpose()?;
+    let file_schema = location.data_dir.as_deref().map(schema_of).transpose()?;
     let version =
         Version { version: env!("CARGO_PKG_VERSION"), schema: newest_schema(), sqlite: sqlite_version(), file_schema };
     let mut out = io::stdout().lock();

@@ -173,6 +173,7 @@ impl From<StoreError> for Problem {
             StoreError::ReadOnly => Self::unavailable("store_read_only", &error).retry_after(30),
             StoreError::Io => Self::unavailable("store_io", &error).retry_after(10),
             StoreError::Damaged => Self::unavailable("store_damaged", &error),
+            StoreError::Displaced => Self::unavailable("store_displaced", &error),
             StoreError::Closed => Self::unavailable("shutting_down", &error).retry_after(5),
             _ => {
                 tracing::error!(%error, "a request failed in a way that was not foreseen");

@@ -7,10 +7,17 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 const BALLAST_NAME: &str = "ballast";
 /// The ballast is laid in pieces of this size, one per look, so that no commit waits for the whole of it.
 const PIECE: u64 = 4 << 20;
+/// A full disk has room again when so much more is free, whatever else is being written to it and removed.
+const ROOM: u64 = 1 << 20;
+/// Or when writes have succeeded for so long. A quota shows in no number of free bytes, and small writes may succeed
+/// between large ones that do not.
+const CALM: Duration = Duration::from_secs(5);
 
 /// Who may lay the ballast and give it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +28,13 @@ pub(super) enum Reserve {
     Foreign,
 }
 
+/// What became of the last write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastWrite {
+    Committed,
+    Failed,
+}
+
 /// The space a store watches over. Sizes in bytes.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -28,11 +42,41 @@ pub(super) struct Disk {
     min_free: u64,
     ballast: u64,
     reserve: Reserve,
+    filled: Mutex<Option<Filled>>,
+}
+
+/// When a write last found the disk full, and what was free then.
+#[derive(Debug)]
+struct Filled {
+    free: u64,
+    at: Instant,
 }
 
 impl Disk {
     pub(super) fn new(dir: &Path, min_free: u64, ballast: u64, reserve: Reserve) -> Self {
-        Self { dir: dir.to_path_buf(), min_free, ballast, reserve }
+        Self { dir: dir.to_path_buf(), min_free, ballast, reserve, filled: Mutex::default() }
+    }
+
+    /// A write has just found the disk full.
+    pub(super) fn found_full(&self) {
+        *self.filled() = Some(Filled { free: self.free().unwrap_or(u64::MAX), at: Instant::now() });
+    }
+
+    /// Whether the disk is to be taken for full still, because nothing has changed since a write found it so.
+    pub(super) fn is_still_full(&self, last_write: LastWrite) -> bool {
+        let mut filled = self.filled();
+        let is_over = filled.as_ref().is_none_or(|found| {
+            let calm = last_write == LastWrite::Committed && found.at.elapsed() >= CALM;
+            calm || self.free().is_some_and(|free| free >= found.free.saturating_add(ROOM))
+        });
+        if is_over {
+            *filled = None;
+        }
+        !is_over
+    }
+
+    fn filled(&self) -> MutexGuard<'_, Option<Filled>> {
+        self.filled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Free bytes for this user, or `None` when the file system does not say.
@@ -55,7 +99,12 @@ impl Disk {
         if self.reserve == Reserve::Foreign || laid >= self.ballast {
             return Ok(());
         }
-        let mut file = OpenOptions::new().append(true).create(true).open(self.ballast_path())?;
+        let path = self.ballast_path();
+        // Opening a pipe would wait for its reader.
+        if fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "what has its name is not a file"));
+        }
+        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
         let size = usize::try_from((self.ballast - laid).min(PIECE)).unwrap_or(0);
         file.write_all(&incompressible(size, laid))
     }
@@ -71,7 +120,7 @@ impl Disk {
     }
 
     fn laid(&self) -> u64 {
-        fs::metadata(self.ballast_path()).map_or(0, |meta| meta.len())
+        fs::symlink_metadata(self.ballast_path()).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 })
     }
 
     fn ballast_path(&self) -> PathBuf {

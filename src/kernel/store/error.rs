@@ -27,6 +27,11 @@ pub enum StoreError {
     /// The file is damaged; nothing is written any more and it is left as it is.
     #[error("the database file is damaged; stop the server and restore a backup")]
     Damaged,
+    /// A file of the store is no longer where it was opened; nothing is written any more.
+    #[error(
+        "the database, its WAL or the lock file was removed, moved or replaced under the server; nothing more is written: put it back and restart"
+    )]
+    Displaced,
     /// The store is shutting down.
     #[error("the store is closing")]
     Closed,
@@ -49,7 +54,12 @@ impl StoreError {
 
     /// Whether the store itself failed, so that the transaction as a whole is void and no attempt of an event counts.
     pub fn is_store_fault(&self) -> bool {
-        self.is_transient() || matches!(self, Self::Damaged | Self::Closed)
+        self.is_transient() || self.is_final() || matches!(self, Self::Closed)
+    }
+
+    /// Whether nothing is written any more until somebody has put it right and restarted.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Damaged | Self::Displaced)
     }
 
     /// The same fault for another caller of the same batch.
@@ -61,6 +71,7 @@ impl StoreError {
             Self::DiskFull => Self::DiskFull,
             Self::ReadOnly => Self::ReadOnly,
             Self::Damaged => Self::Damaged,
+            Self::Displaced => Self::Displaced,
             Self::Closed => Self::Closed,
             Self::NoRow | Self::Constraint(_) | Self::Statement(_) | Self::Io => Self::Io,
         }
@@ -78,6 +89,7 @@ impl From<rusqlite::Error> for StoreError {
         match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => Self::Busy,
             ErrorCode::DiskFull => Self::DiskFull,
+            ErrorCode::ReadOnly if failure.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED => Self::Displaced,
             ErrorCode::ReadOnly => Self::ReadOnly,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged,
             ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => io_fault(failure.extended_code),

@@ -12,14 +12,14 @@
 //! reads every second, a path of pages in each table. Damage to pages that are newer in the WAL loses nothing: the
 //! next checkpoint writes them again.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::{StoreError, pragmas, wal};
+use super::place::{Inode, find_inode};
+use super::{ProcessLock, StoreError, pragmas, wal};
 
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Reading a large file through takes seconds; it gets at most this share of the writer's time, one part in so many.
@@ -51,8 +51,9 @@ struct Stamp {
 pub(super) struct FileGuard {
     path: PathBuf,
     probe: Connection,
-    /// The database, its WAL and its shared memory, by device and inode: none may be removed or replaced.
-    identity: [Option<(u64, u64)>; 3],
+    /// The database, its WAL, its shared memory and the lock file: none may be removed or replaced. Without the lock
+    /// file another server would start, and send what this one sends.
+    expected: Vec<(PathBuf, Option<Inode>)>,
     /// The file as SQLite left it.
     left: Stamp,
     /// How many frames of the WAL had been moved into it then.
@@ -69,17 +70,19 @@ struct Checked {
 }
 
 impl FileGuard {
-    /// Starts watching the file that `writer` has open, after a first look at its tables.
+    /// Starts watching the file that `writer` has open, and the lock it is held with, after a first look at its tables.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] when a table cannot be read.
-    pub(super) fn new(path: &Path, writer: &Connection) -> Result<Self, StoreError> {
+    pub(super) fn new(path: &Path, writer: &Connection, lock: Option<&ProcessLock>) -> Result<Self, StoreError> {
         let probe = pragmas::open_reader(path)?;
+        let files = pragmas::files(path).map(|file| (file.clone(), find_inode(&file)));
+        let lock = lock.map(|lock| (lock.path().to_path_buf(), Some(lock.inode())));
         let data_version = data_version(writer)?;
         let guard = Self {
             path: path.to_path_buf(),
             probe,
-            identity: identity(path),
+            expected: files.into_iter().chain(lock).collect(),
             left: stamp(path)?,
             backfilled: wal::state(writer)?.backfilled,
             data_version,
@@ -93,10 +96,11 @@ impl FileGuard {
     /// Looks at the files, and whether another process has committed since the last look.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] when a file is no longer what SQLite left there.
+    /// [`StoreError::Displaced`] when a file is no longer there, [`StoreError::Damaged`] when it is no longer what
+    /// SQLite left there.
     pub(super) fn look(&mut self, writer: &Connection) -> Result<Seen, StoreError> {
-        if identity(&self.path) != self.identity {
-            return Err(StoreError::Damaged);
+        if self.expected.iter().any(|(path, inode)| find_inode(path) != *inode) {
+            return Err(StoreError::Displaced);
         }
         let version = data_version(writer)?;
         let foreign_commit = std::mem::replace(&mut self.data_version, version) != version;
@@ -219,13 +223,9 @@ pub(super) fn set_on_close(conn: &Connection, on_close: OnClose) -> Result<(), S
 }
 
 fn stamp(path: &Path) -> Result<Stamp, StoreError> {
-    let meta = std::fs::metadata(path).map_err(|_| StoreError::Damaged)?;
+    let meta = std::fs::metadata(path).map_err(|_| StoreError::Displaced)?;
     let modified = meta.modified().map_err(|_| StoreError::Io)?;
     Ok(Stamp { bytes: meta.len(), modified })
-}
-
-fn identity(path: &Path) -> [Option<(u64, u64)>; 3] {
-    pragmas::files(path).map(|file| std::fs::metadata(file).ok().map(|meta| (meta.dev(), meta.ino())))
 }
 
 fn data_version(conn: &Connection) -> Result<i64, StoreError> {

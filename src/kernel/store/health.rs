@@ -1,22 +1,24 @@
 //! What the store knows of its own state, for readiness, metrics and the writes it refuses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::StoreError;
 
 /// The state of the store; set by the writer, read by anyone.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    damaged: AtomicBool,
+    /// Why nothing is written any more, once that is so.
+    stopped: OnceLock<StoreError>,
     low: AtomicBool,
     /// The last failure that no commit has followed yet.
     failing: Mutex<Option<StoreError>>,
 }
 
 impl Health {
-    pub(super) fn is_damaged(&self) -> bool {
-        self.damaged.load(Ordering::Acquire)
+    /// Why nothing is written any more until a restart, if that is so.
+    pub(super) fn stopped(&self) -> Option<StoreError> {
+        self.stopped.get().map(StoreError::echo)
     }
 
     pub(super) fn is_low(&self) -> bool {
@@ -35,8 +37,8 @@ impl Health {
 
     /// Notes a failure; whether it differs from the one already known, so that it is logged once.
     pub(super) fn failed(&self, error: &StoreError) -> bool {
-        if matches!(error, StoreError::Damaged) {
-            return !self.damaged.swap(true, Ordering::AcqRel);
+        if error.is_final() {
+            return self.stopped.set(error.echo()).is_ok();
         }
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let known = failing.as_ref().is_some_and(|f| std::mem::discriminant(f) == std::mem::discriminant(error));

@@ -29,6 +29,7 @@ mod health;
 mod lock;
 mod migrations;
 mod open;
+mod place;
 mod pragmas;
 mod private;
 mod queue;
@@ -41,6 +42,7 @@ mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -50,7 +52,7 @@ use tokio::sync::Notify;
 pub use error::StoreError;
 pub use lock::{ProcessLock, find_holder};
 pub use migrations::newest as newest_schema;
-pub use open::{FILE_NAME, OpenError, Role};
+pub use open::{FILE_NAME, OpenError, Role, schema_of};
 pub use rusqlite::params_from_iter;
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use text::lossy_text;
@@ -58,8 +60,9 @@ pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;
 use crate::kernel::id;
+use disk::LastWrite;
 use queue::{Class, Outcome, Queue, Write};
-use readers::Readers;
+use readers::{Readers, Reading};
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +106,8 @@ pub struct Settings {
 pub struct Db(Arc<Inner>);
 
 struct Inner {
-    queue: Arc<Queue>,
+    /// A reader has none.
+    queue: Option<Arc<Queue>>,
     shared: Arc<Shared>,
     readers: Readers,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -119,6 +123,8 @@ struct Shared {
     health: health::Health,
     wakes: wakes::Wakes,
     disk: disk::Disk,
+    /// That there is no ballast has been said.
+    no_ballast_told: AtomicBool,
 }
 
 impl Shared {
@@ -133,6 +139,7 @@ impl Shared {
             tracing::error!("the disk is full: the ballast was given up so that work under way can be finished");
         }
         if matches!(error, StoreError::DiskFull) {
+            self.disk.found_full();
             self.health.set_low(true);
         }
         if self.health.failed(&error) {
@@ -142,18 +149,24 @@ impl Shared {
     }
 
     fn look_at_disk(&self) {
-        let low = self.disk.is_low(self.health.is_low());
+        let is_failing = self.health.is_failing();
+        let last_write = if is_failing { LastWrite::Failed } else { LastWrite::Committed };
+        let low = self.disk.is_still_full(last_write) || self.disk.is_low(self.health.is_low());
         if self.health.set_low(low) {
             match low {
                 true => tracing::warn!("the disk is nearly full: new work is refused until space is freed"),
                 false => tracing::info!("there is room on the disk again"),
             }
         }
-        if !low
-            && !self.health.is_failing()
-            && let Err(error) = self.disk.lay_ballast()
-        {
-            tracing::debug!(%error, "the ballast could not be laid");
+        if low || is_failing {
+            return;
+        }
+        let laid = self.disk.lay_ballast();
+        if self.no_ballast_told.swap(laid.is_err(), Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = laid {
+            tracing::warn!(%error, "there is no ballast for a full disk: the file `ballast` cannot be written");
         }
     }
 }
@@ -162,7 +175,8 @@ impl Shared {
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Db {
-    /// Opens the data directory `dir`, making or migrating the database if `role` owns it.
+    /// Opens the data directory `dir`, making or migrating the database if `role` owns it. A [`Role::Reader`] is answered
+    /// [`StoreError::ReadOnly`] by every write, and woken by nothing.
     ///
     /// # Errors
     /// [`OpenError`], whose text says what to do.
@@ -173,31 +187,27 @@ impl Db {
         clock: Clock,
         recorders: Vec<Recorder>,
     ) -> Result<Self, OpenError> {
-        let reserve = if role == Role::Guest { disk::Reserve::Foreign } else { disk::Reserve::Kept };
+        let reserve = if matches!(role, Role::Owner(_)) { disk::Reserve::Kept } else { disk::Reserve::Foreign };
         let disk = disk::Disk::new(dir, settings.min_free, settings.ballast, reserve);
         let opened = open::Opening { dir, role, now: clock.now(), settings, disk: &disk }.run()?;
         let file = dir.join(FILE_NAME);
-        let guard = guard::FileGuard::new(&file, &opened.writer).map_err(|error| open::explain(error, &file))?;
         let boot = id::uuid_v7(clock.now());
         let (health, wakes) = Default::default();
-        let shared = Arc::new(Shared { clock, boot, recorders, health, wakes, disk });
-        shared.look_at_disk();
-        let queue = Arc::new(Queue::new(settings.queue));
-        let writer = writer::Writer {
-            conn: opened.writer,
-            queue: Arc::clone(&queue),
-            shared: Arc::clone(&shared),
-            guard,
-            checkpoints: wal::Schedule::default(),
-            looked_at: Instant::now(),
-            lock: opened.lock,
+        let no_ballast_told = AtomicBool::new(false);
+        let shared = Arc::new(Shared { clock, boot, recorders, health, wakes, disk, no_ballast_told });
+        let (queue, writer, reading) = match opened.writer {
+            Some(conn) => {
+                let queue = Arc::new(Queue::new(settings.queue));
+                let thread = start_writer(&file, conn, opened.lock, &queue, &shared)?;
+                (Some(queue), Some(thread), Reading::Shared)
+            }
+            None => (None, None, Reading::of_reader(&file)),
         };
-        let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run());
         Ok(Self(Arc::new(Inner {
             queue,
             shared,
-            readers: Readers::new(&file, settings.readers),
-            writer: Mutex::new(Some(thread.map_err(|error| OpenError::unusable(dir, error))?)),
+            readers: Readers::new(&file, settings.readers, reading),
+            writer: Mutex::new(writer),
             copy: opened.copy,
             dir: dir.to_path_buf(),
         })))
@@ -231,7 +241,7 @@ impl Db {
     /// as long as the store fails in a way that may pass. The closure may therefore run more than once.
     ///
     /// # Errors
-    /// The closure's own; [`StoreError::Damaged`] or [`StoreError::Closed`] when it will never land.
+    /// The closure's own; [`StoreError::Damaged`], [`StoreError::Displaced`] or [`StoreError::Closed`] when it will never land.
     pub async fn settle<T, E, F>(&self, mut work: F) -> Result<T, E>
     where
         F: FnMut(&Tx<'_>) -> Result<T, E> + Send + 'static,
@@ -271,8 +281,9 @@ impl Db {
         T: Send + 'static,
         E: Send + 'static,
     {
+        let queue = self.0.queue.as_ref().ok_or(StoreError::ReadOnly)?;
         let (write, answer) = Write::new(work);
-        self.0.queue.push(class, Box::new(write))?;
+        queue.push(class, Box::new(write))?;
         let answer = answer.await.map_err(|_| StoreError::Closed)?;
         Ok((answer.work, answer.outcome))
     }
@@ -287,8 +298,8 @@ impl Db {
     /// # Errors
     /// What stands in the way.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        if self.0.shared.health.is_damaged() {
-            return Err(StoreError::Damaged);
+        if let Some(why) = self.0.shared.health.stopped() {
+            return Err(why);
         }
         let touch = |tx: &Tx<'_>| tx.execute("UPDATE store_probe SET probed_at = ?1", [tx.now()]).map(|_| ());
         let (_, outcome) = self.submit(Class::Settle, touch).await?;
@@ -323,7 +334,7 @@ impl Db {
     /// Refuses further reads and writes, does the writes that wait, empties the WAL and lets go of the directory. A
     /// store that is dropped without this does the same a little later.
     pub async fn close(&self) {
-        self.0.queue.close();
+        self.0.close_queue();
         self.0.readers.close();
         let thread = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = tokio::task::spawn_blocking(move || thread.is_none_or(|thread| thread.join().is_ok()));
@@ -333,12 +344,42 @@ impl Db {
     }
 }
 
+impl Inner {
+    fn close_queue(&self) {
+        if let Some(queue) = &self.queue {
+            queue.close();
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         // The thread is not waited for: a closure it runs may hold the last handle. It has the process lock, and
         // keeps it until the file is closed.
-        self.queue.close();
+        self.close_queue();
     }
+}
+
+fn start_writer(
+    file: &Path,
+    conn: rusqlite::Connection,
+    lock: Option<ProcessLock>,
+    queue: &Arc<Queue>,
+    shared: &Arc<Shared>,
+) -> Result<JoinHandle<()>, OpenError> {
+    let guard = guard::FileGuard::new(file, &conn, lock.as_ref()).map_err(|error| open::explain(error, file))?;
+    shared.look_at_disk();
+    let writer = writer::Writer {
+        guard,
+        conn,
+        queue: Arc::clone(queue),
+        shared: Arc::clone(shared),
+        checkpoints: wal::Schedule::default(),
+        looked_at: Instant::now(),
+        lock,
+    };
+    let thread = std::thread::Builder::new().name("writer".into()).spawn(move || writer.run());
+    thread.map_err(|error| OpenError::unusable(file, error))
 }
 
 fn finish<T, E: From<StoreError>>(outcome: Outcome<T, E>) -> Result<T, E> {

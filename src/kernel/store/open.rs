@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::lock::ProcessLock;
+use super::place::{self, Still};
 use super::{StoreError, disk, migrations, pragmas, private, wal};
 use crate::kernel::clock::UnixMs;
 
@@ -76,6 +77,21 @@ pub enum OpenError {
         /// The database file.
         file: PathBuf,
     },
+    /// The file has another name, or its name is a link.
+    #[error(
+        "{} is a link, or has a second name; a database with two names is destroyed when both are used: name the real directory with --data-dir, or make a real copy",
+        file.display()
+    )]
+    Linked {
+        /// The database file.
+        file: PathBuf,
+    },
+    /// A change to the file was cut off, and whoever only reads may not take it back.
+    #[error("the last change to {} was cut off and must be taken back first; `pillarbox serve` or `pillarbox migrate` does that", file.display())]
+    Unfinished {
+        /// The database file.
+        file: PathBuf,
+    },
     /// There is nothing to read yet.
     #[error("there is no database in {}; `pillarbox serve` makes one, or name the right place with --data-dir", dir.display())]
     Missing {
@@ -131,11 +147,14 @@ pub enum Role {
     Owner(&'static str),
     /// A command beside it: reads, and makes writes of its own.
     Guest,
+    /// A command that only reads: it needs no room on the disk and no right to write.
+    Reader,
 }
 
 /// What opening found and did.
 pub(super) struct Opened {
-    pub(super) writer: Connection,
+    /// A reader has none.
+    pub(super) writer: Option<Connection>,
     pub(super) lock: Option<ProcessLock>,
     pub(super) copy: Option<PathBuf>,
 }
@@ -160,16 +179,18 @@ impl Opening<'_> {
                 refuse_network(self.dir)?;
                 let lock = ProcessLock::acquire(self.dir, name)?;
                 let (writer, copy) = self.own(&file)?;
-                Ok(Opened { writer, lock: Some(lock), copy })
+                Ok(Opened { writer: Some(writer), lock: Some(lock), copy })
             }
-            Role::Guest if length(&file) == 0 => Err(OpenError::Missing { dir: self.dir.to_path_buf() }),
-            Role::Guest => {
+            Role::Guest | Role::Reader => {
                 refuse_network(self.dir)?;
-                let (found, known) = (check_file(&file)?, migrations::newest());
+                let (found, known) = (schema_of(self.dir)?, migrations::newest());
                 if found < known {
                     return Err(OpenError::Older { file, found, known });
                 }
-                let writer = pragmas::open_writer(&file, self.settings).map_err(|error| explain(error, &file))?;
+                let writer = match self.role {
+                    Role::Reader => None,
+                    _ => Some(pragmas::open_writer(&file, self.settings).map_err(|error| explain(error, &file))?),
+                };
                 Ok(Opened { writer, lock: None, copy: None })
             }
         }
@@ -187,7 +208,11 @@ impl Opening<'_> {
     }
 
     fn own_once(&self, file: &Path) -> Result<(Connection, Option<PathBuf>), OpenError> {
-        let is_new = length(file) == 0;
+        if place::bytes(file)? > 0 && place::journal(file).exists() {
+            // The very first change is not made in WAL mode, and the process may have died in it.
+            pragmas::roll_back(file).map_err(|error| explain(error, file))?;
+        }
+        let is_new = place::bytes(file)? == 0;
         if is_new {
             make_empty(file)?;
         } else {
@@ -207,13 +232,20 @@ impl Opening<'_> {
     }
 }
 
-/// The file's size in bytes; 0 when it is not there.
-fn length(file: &Path) -> u64 {
-    std::fs::metadata(file).map_or(0, |meta| meta.len())
+/// The schema version of the database in `dir`, which is left as it is.
+///
+/// # Errors
+/// [`OpenError`], as [`Db::open`](super::Db::open) has it. An older schema is none.
+pub fn schema_of(dir: &Path) -> Result<i64, OpenError> {
+    let file = dir.join(FILE_NAME);
+    if place::bytes(&file)? == 0 {
+        return Err(OpenError::Missing { dir: dir.to_path_buf() });
+    }
+    check_file(&file)
 }
 
 fn refuse_network(dir: &Path) -> Result<(), OpenError> {
-    // The database may be a link to somewhere else.
+    // The database may be a mount of its own.
     match disk::network_file_system(dir).or_else(|| disk::network_file_system(&dir.join(FILE_NAME))) {
         Some(kind) => Err(OpenError::Network { dir: dir.to_path_buf(), kind }),
         None => Ok(()),
@@ -226,7 +258,7 @@ fn refuse_network(dir: &Path) -> Result<(), OpenError> {
 /// A WAL without its database is what is left of one: SQLite would delete it, so it is kept from that.
 fn make_empty(file: &Path) -> Result<(), OpenError> {
     let [_, wal, _] = pragmas::files(file);
-    if length(&wal) > 0 {
+    if std::fs::metadata(&wal).is_ok_and(|meta| meta.len() > 0) {
         return Err(OpenError::Damaged { file: file.to_path_buf() });
     }
     if file.exists() {
@@ -248,8 +280,11 @@ fn mark(writer: &Connection) -> Result<(), StoreError> {
 
 /// Looks at an existing file through a connection that cannot write, before anything is changed in it. Returns its
 /// schema version.
-pub(super) fn check_file(file: &Path) -> Result<i64, OpenError> {
-    let (id, tables, found) = look(file).map_err(|error| explain(error, file))?;
+fn check_file(file: &Path) -> Result<i64, OpenError> {
+    let (id, tables, found) = look(file).map_err(|error| match error {
+        StoreError::ReadOnly if place::journal(file).exists() => OpenError::Unfinished { file: file.to_path_buf() },
+        error => explain(error, file),
+    })?;
     if id != APPLICATION_ID && (id != 0 || tables > 0) {
         return Err(OpenError::Foreign { file: file.to_path_buf(), id });
     }
@@ -261,10 +296,19 @@ pub(super) fn check_file(file: &Path) -> Result<i64, OpenError> {
 
 /// The file's application id, number of tables and the like, and schema version.
 fn look(file: &Path) -> Result<(i32, i64, i64), StoreError> {
-    let conn = pragmas::open_to_look(file)?;
+    if let Some(still) = Still::find(file) {
+        let seen = pragmas::open_without_wal(file).and_then(|conn| look_through(&conn));
+        if still.lasts() {
+            return seen;
+        }
+    }
+    look_through(&pragmas::open_to_look(file)?)
+}
+
+fn look_through(conn: &Connection) -> Result<(i32, i64, i64), StoreError> {
     let id = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok((id, tables, migrations::version(&conn)?))
+    Ok((id, tables, migrations::version(conn)?))
 }
 
 /// What a failure means while the file is being opened.
@@ -273,6 +317,8 @@ pub(super) fn explain(error: StoreError, file: &Path) -> OpenError {
         StoreError::Damaged => OpenError::Damaged { file: file.to_path_buf() },
         StoreError::ReadOnly => OpenError::ReadOnly { file: file.to_path_buf() },
         StoreError::Io if disk::is_read_only(file) => OpenError::ReadOnly { file: file.to_path_buf() },
+        // SQLite does not tell a right that is missing from a disk that fails.
+        StoreError::Io => place::find_unwritable(file).unwrap_or(OpenError::Store { file: file.to_path_buf(), error }),
         error => OpenError::Store { file: file.to_path_buf(), error },
     }
 }

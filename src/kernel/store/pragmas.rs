@@ -52,6 +52,15 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
+/// Lets SQLite take back a change that was cut off before it was made: whoever opens the file next is to do that.
+pub(super) fn roll_back(path: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?)
+}
+
 /// A connection that changes nothing, not even by being closed: for a file of which it is not known yet whose it is.
 pub(super) fn open_to_look(path: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -63,11 +72,15 @@ pub(super) fn open_to_look(path: &Path) -> Result<Connection, StoreError> {
 /// A connection that sees the bytes of the database file and not its WAL. It takes no locks, and is closed through
 /// SQLite, which knows not to drop the locks of the others.
 pub(super) fn open_without_wal(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    Ok(Connection::open_with_flags(immutable_uri(path), flags)?)
+    Ok(Connection::open_with_flags(immutable_uri(path), flags_without_wal())?)
 }
 
-fn immutable_uri(path: &Path) -> String {
+/// The flags that [`immutable_uri`] asks for.
+pub(super) fn flags_without_wal() -> OpenFlags {
+    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI
+}
+
+pub(super) fn immutable_uri(path: &Path) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;
     let mut uri = String::from("file:");

@@ -13,7 +13,17 @@ const FILE: u32 = 0o600;
 /// # Errors
 /// The system's.
 pub(super) fn make_directory(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(DIRECTORY).create(dir)
+    match DirBuilder::new().recursive(true).mode(DIRECTORY).create(dir) {
+        // What is there is not a directory; a link to nothing is not even that.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(match std::fs::metadata(dir) {
+            Ok(_) => io::ErrorKind::NotADirectory.into(),
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                io::Error::new(missing.kind(), "it is a link to something that is not there")
+            }
+            Err(unreadable) => unreadable,
+        }),
+        other => other,
+    }
 }
 
 /// Makes an empty file, in place of one that is there.

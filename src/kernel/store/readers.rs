@@ -7,11 +7,36 @@ use std::time::Duration;
 use r2d2_sqlite::SqliteConnectionManager;
 use tokio::sync::Semaphore;
 
+use rusqlite::OpenFlags;
+
+use super::place::Still;
 use super::{Shared, StoreError, Tx, pragmas};
 
 type Pool = r2d2::Pool<SqliteConnectionManager>;
 
+/// What the connections hold on to.
+pub(super) enum Reading {
+    /// The shared memory, which they may write: beside a writer of this process.
+    Shared,
+    /// The shared memory of whoever writes the file, as far as this user's rights allow.
+    Foreign,
+    /// The file alone, for as long as nobody opens it.
+    Still(Still),
+}
+
+impl Reading {
+    /// How somebody reads who writes nothing.
+    pub(super) fn of_reader(file: &Path) -> Self {
+        Still::find(file).map_or(Self::Foreign, Self::Still)
+    }
+
+    fn is_undisturbed(&self) -> bool {
+        !matches!(self, Self::Still(still) if !still.lasts())
+    }
+}
+
 pub(super) struct Readers {
+    reading: Arc<Reading>,
     /// `None` once closed.
     pool: Mutex<Option<Pool>>,
     /// As many as connections, so that nobody waits for one on a blocking thread.
@@ -19,10 +44,17 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(file: &Path, count: u32) -> Self {
+    pub(super) fn new(file: &Path, count: u32, reading: Reading) -> Self {
         let count = count.max(1);
-        let manager =
-            SqliteConnectionManager::file(file).with_flags(pragmas::reader_flags()).with_init(pragmas::prepare_reader);
+        let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let manager = match &reading {
+            Reading::Shared => SqliteConnectionManager::file(file).with_flags(pragmas::reader_flags()),
+            Reading::Foreign => SqliteConnectionManager::file(file).with_flags(read_only),
+            Reading::Still(_) => {
+                SqliteConnectionManager::file(pragmas::immutable_uri(file)).with_flags(pragmas::flags_without_wal())
+            }
+        };
+        let manager = manager.with_init(pragmas::prepare_reader);
         let pool = r2d2::Pool::builder()
             .max_size(count)
             .min_idle(Some(0))
@@ -31,7 +63,7 @@ impl Readers {
             .connection_timeout(Duration::from_secs(2))
             .build_unchecked(manager);
         let permits = Semaphore::new(usize::try_from(count).unwrap_or(1));
-        Self { pool: Mutex::new(Some(pool)), permits: Arc::new(permits) }
+        Self { reading: Arc::new(reading), pool: Mutex::new(Some(pool)), permits: Arc::new(permits) }
     }
 
     pub(super) async fn read<T, E, F>(&self, shared: Arc<Shared>, work: F) -> Result<T, E>
@@ -42,10 +74,13 @@ impl Readers {
     {
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let pool = self.lock().clone().ok_or(StoreError::Closed)?;
+        let how = Arc::clone(&self.reading);
         let reading = tokio::task::spawn_blocking(move || {
             // Given back with the connection, also when the caller has gone away meanwhile.
             let _permit = permit;
-            read_blocking(&pool, &shared, work)
+            let read = read_blocking(&pool, &shared, work);
+            // Without a lock, what was read beside somebody who writes may be anything.
+            if how.is_undisturbed() { read } else { Err(StoreError::Busy.into()) }
         });
         match reading.await {
             Ok(result) => result,
@@ -69,7 +104,7 @@ fn read_blocking<T, E>(pool: &Pool, shared: &Shared, work: impl FnOnce(&Tx<'_>) 
 where
     E: From<StoreError>,
 {
-    let unopened = |_| if shared.health.is_damaged() { StoreError::Damaged } else { StoreError::Busy };
+    let unopened = |_| shared.health.stopped().unwrap_or(StoreError::Busy);
     let conn = pool.get().map_err(unopened)?;
     let snapshot = Snapshot::begin(&conn)?;
     let tx = Tx::new(snapshot.conn, shared.clock.now(), &shared.boot, &shared.recorders);

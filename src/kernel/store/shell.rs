@@ -11,7 +11,7 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, ErrorCode, OpenFlags, Row};
 
-use super::{FILE_NAME, OpenError, StoreError, migrations, open, pragmas};
+use super::{FILE_NAME, OpenError, StoreError, open, pragmas};
 
 /// What a shell may do to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,15 +81,7 @@ impl Shell {
     /// [`OpenError`], as [`Db::open`](super::Db::open) has it. An older schema is no error: the file is left as it is.
     pub fn open(dir: &Path, access: Access, busy: Duration) -> Result<Self, OpenError> {
         let file = dir.join(FILE_NAME);
-        match std::fs::metadata(&file) {
-            Ok(meta) if meta.len() > 0 => {}
-            Ok(_) => return Err(OpenError::Missing { dir: dir.to_path_buf() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(OpenError::Missing { dir: dir.to_path_buf() });
-            }
-            Err(error) => return Err(OpenError::unusable(&file, error)),
-        }
-        open::check_file(&file)?;
+        open::schema_of(dir)?;
         let flags = match access {
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -106,14 +98,6 @@ impl Shell {
     /// The database file.
     pub fn file(&self) -> &Path {
         &self.file
-    }
-
-    /// The file's schema version.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn schema_version(&self) -> Result<i64, OpenError> {
-        migrations::version(&self.conn).map_err(|error| open::explain(error, &self.file))
     }
 
     /// Whether a `BEGIN` waits for its `COMMIT`.
@@ -149,6 +133,10 @@ impl Shell {
     fn explain(&self, error: rusqlite::Error) -> ShellError {
         match error.sqlite_error_code() {
             Some(ErrorCode::ReadOnly) if self.access == Access::Read => ShellError::ReadOnly,
+            // A checkpoint is refused by the system, since the file was opened for reading only.
+            Some(ErrorCode::SystemIoFailure) if self.access == Access::Read && is_of_writing(&error) => {
+                ShellError::ReadOnly
+            }
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
@@ -161,6 +149,12 @@ impl Shell {
             _ => ShellError::Statement(error),
         }
     }
+}
+
+fn is_of_writing(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi;
+    let code = error.sqlite_error().map(|failure| failure.extended_code);
+    matches!(code, Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_TRUNCATE))
 }
 
 /// What SQLite says, without the statement that its reader has just written.

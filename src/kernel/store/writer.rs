@@ -65,8 +65,8 @@ impl Writer {
     fn serve(&mut self, mut waiting: VecDeque<Box<dyn Queued>>) {
         while !waiting.is_empty() {
             self.look_around_when_due();
-            if self.shared.health.is_damaged() {
-                waiting.drain(..).for_each(|write| write.answer(Err(StoreError::Damaged)));
+            if let Some(why) = self.shared.health.stopped() {
+                waiting.drain(..).for_each(|write| write.answer(Err(why.echo())));
                 return;
             }
             let started = Instant::now();
@@ -173,7 +173,7 @@ impl Writer {
         }
         self.looked_at = Instant::now();
         metrics::gauge!("pillarbox_write_queue").set(size_as_f64(self.queue.len()));
-        if self.shared.health.is_damaged() {
+        if self.shared.health.stopped().is_some() {
             return;
         }
         self.shared.look_at_disk();
@@ -201,7 +201,7 @@ impl Writer {
     fn checkpoint_when_due(&mut self) {
         let due = wal::state(&self.conn).is_ok_and(|state| self.checkpoints.is_due(state));
         // A look right before: this is the one thing that writes the file.
-        if !due || self.shared.health.is_damaged() || self.look_at_file() == Trust::Doubt {
+        if !due || self.shared.health.stopped().is_some() || self.look_at_file() == Trust::Doubt {
             return;
         }
         match wal::checkpoint(&self.conn) {
@@ -218,7 +218,7 @@ impl Writer {
 
     /// Empties the WAL, unless the file is not to be written any more.
     fn finish(mut self) {
-        let sure = !self.shared.health.is_damaged() && self.look_at_file() == Trust::Sure;
+        let sure = self.shared.health.stopped().is_none() && self.look_at_file() == Trust::Sure;
         if !sure {
             tracing::warn!("the database file was left as it is, with its WAL");
             return;
