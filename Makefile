@@ -22,11 +22,12 @@ test-clients: ## Other people's programs against the real binary (installs them 
 	$(CARGO) build
 	tests/clients/run
 
-bench: ## Speed, as ratios to this disk's own floor (release build, some minutes)
+bench: ## Speed and size as one table, ratios to this disk's own floor (release build, about ten minutes)
 	$(CARGO) bench --bench bench
 
 bench-postgres: ## The same lease claim beside Postgres 15 on the same disk (installs Debian's postgresql)
-	tests/bench/postgres
+	test -x /usr/lib/postgresql/15/bin/pgbench || { apt-get update && apt-get install --yes --no-install-recommends postgresql-15; }
+	$(CARGO) bench --bench bench -- postgres
 
 soak: ## The crash tests with 200 kills instead of 25
 	PILLARBOX_SOAK_KILLS=200 $(CARGO) test --test it -- crash

@@ -43,16 +43,18 @@ CREATE TABLE web_notifications (
 -- ---------------------------------------------------------------------------------------------------------------
 -- Events from the backend to the bot. open: not processed, not dead · processed: handled · abandoned · dead.
 CREATE TABLE bot_event_outbox (
-  -- Positive, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
-  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+  -- An id that JavaScript can say, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
+  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id BETWEEN 1 AND 9007199254740991),
   event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
   telegram_id      INTEGER,
   magnet_uid       INTEGER,
-  payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  -- At most 16 KiB, as over HTTP: one larger than a page's reader takes would keep its page from being fetched.
+  payload          TEXT CHECK (length(CAST(payload AS BLOB)) <= 16384)
+                        CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
   created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
                    CHECK (created_at BETWEEN 0 AND 253402300799999),
   processed_at     INTEGER,
-  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND 1000000),
   claimed_at       INTEGER,
   locked_until     INTEGER,
   last_error       TEXT CHECK (length(last_error) <= 300),
@@ -63,15 +65,15 @@ CREATE TABLE bot_event_outbox (
   outcome          TEXT CHECK (outcome IN ('handled', 'abandoned')),
   dead_lettered_at INTEGER,
   lease_boot       TEXT,
-  -- A re-sync cannot emit twice: the idempotency of emitting.
   dedup_key        TEXT CHECK (length(dedup_key) BETWEEN 1 AND 200),
-  CONSTRAINT bot_event_outbox_emitted_once UNIQUE (dedup_key),
   CONSTRAINT bot_event_outbox_has_subject CHECK (telegram_id IS NOT NULL OR magnet_uid IS NOT NULL),
   CONSTRAINT bot_event_outbox_outcome_when_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),
   CONSTRAINT bot_event_outbox_dead_is_not_processed CHECK (dead_lettered_at IS NULL OR processed_at IS NULL),
   CONSTRAINT bot_event_outbox_lease_is_whole CHECK ((locked_until IS NULL) = (lease_boot IS NULL))
 ) STRICT;
 
+-- A re-sync cannot emit twice: the idempotency of emitting. Most events have no key, and cost nothing here.
+CREATE UNIQUE INDEX bot_event_outbox_emitted_once ON bot_event_outbox (dedup_key) WHERE dedup_key IS NOT NULL;
 -- The open events of a subject, in their order.
 CREATE INDEX bot_event_outbox_open ON bot_event_outbox (subject, id)
   WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
@@ -84,12 +86,32 @@ CREATE INDEX bot_event_outbox_abandoned ON bot_event_outbox (id) WHERE outcome =
 
 -- One row per subject with open events: its head and when that is due. Kept by the triggers below, so that taking a
 -- page costs the same with a million events behind one waiting head. A lease is on the events; the head's counts.
+-- A lane is found by its head, never by its subject: so lanes lie in the order in which they are taken, and a change
+-- touches a page or two of them, where a key by subject would touch another page for every subject.
 CREATE TABLE bot_event_lanes (
-  subject TEXT PRIMARY KEY,
-  head_id INTEGER NOT NULL,
-  due_at  INTEGER NOT NULL
+  due_at  INTEGER NOT NULL, -- the head's next_retry_at, or 0
+  head_id INTEGER NOT NULL, -- the lowest open id
+  subject TEXT NOT NULL,
+  PRIMARY KEY (due_at, head_id)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX bot_event_lanes_due ON bot_event_lanes (due_at, head_id);
+
+-- REPLACE would remove a row without telling anybody (its delete fires no trigger): an event of a known key is left out
+-- whatever the verb, which is what a dedup key means, and an id is given once.
+CREATE TRIGGER bot_event_outbox_known BEFORE INSERT ON bot_event_outbox
+WHEN NEW.dedup_key IS NOT NULL AND EXISTS (SELECT 1 FROM bot_event_outbox WHERE dedup_key = NEW.dedup_key)
+BEGIN
+  SELECT RAISE(IGNORE);
+END;
+CREATE TRIGGER bot_event_outbox_id_taken BEFORE INSERT ON bot_event_outbox
+WHEN EXISTS (SELECT 1 FROM bot_event_outbox WHERE id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: this id is taken; leave the id out');
+END;
+CREATE TRIGGER bot_event_outbox_id_kept BEFORE UPDATE OF id ON bot_event_outbox
+WHEN NEW.id IS NOT OLD.id
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: the id of an event is its place in the order and cannot be changed');
+END;
 
 CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
@@ -104,69 +126,97 @@ BEGIN
       ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
     END;
   -- A new event is behind its subject's head, unless it was inserted with an id of its own.
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(later.next_retry_at, 0), later.id FROM bot_event_outbox AS it
+    JOIN bot_event_outbox AS later ON later.subject = it.subject
+      AND later.processed_at IS NULL AND later.dead_lettered_at IS NULL AND later.id > it.id
+    WHERE it.id = NEW.id ORDER BY later.id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(it.next_retry_at, 0), it.id, it.subject FROM bot_event_outbox AS it
+    WHERE it.id = NEW.id AND NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox AS earlier WHERE earlier.subject = it.subject
+        AND earlier.processed_at IS NULL AND earlier.dead_lettered_at IS NULL AND earlier.id < it.id)
+    -- A subject that had to be put right above has brought its lane along.
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TRIGGER bot_event_outbox_closed AFTER UPDATE OF processed_at, dead_lettered_at ON bot_event_outbox
 WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
  AND (NEW.processed_at IS NOT NULL OR NEW.dead_lettered_at IS NOT NULL)
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = NEW.subject AND head_id = NEW.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = NEW.subject AND head_id = NEW.id;
+  DELETE FROM bot_event_lanes WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = OLD.id;
+  -- The next one is the head now; it has been all along if what was closed was none.
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TRIGGER bot_event_outbox_reopened AFTER UPDATE OF processed_at, dead_lettered_at ON bot_event_outbox
 WHEN (OLD.processed_at IS NOT NULL OR OLD.dead_lettered_at IS NOT NULL)
  AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
 BEGIN
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(next_retry_at, 0), id FROM bot_event_outbox
+    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id > NEW.id
+    ORDER BY id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(NEW.next_retry_at, 0), NEW.id, NEW.subject WHERE NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox
+      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id < NEW.id)
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TRIGGER bot_event_outbox_put_off AFTER UPDATE OF next_retry_at ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL AND NEW.next_retry_at IS NOT OLD.next_retry_at
 BEGIN
-  UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0) WHERE subject = NEW.subject AND head_id = NEW.id;
+  UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0)
+    WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = NEW.id;
 END;
 
 CREATE TRIGGER bot_event_outbox_deleted AFTER DELETE ON bot_event_outbox
 WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = OLD.subject AND head_id = OLD.id;
+  DELETE FROM bot_event_lanes WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = OLD.id;
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
--- An open event moves to another subject: both lanes are looked at anew.
+-- An open event moves to another subject: it leaves one lane, which may get another head, and may be the head of the
+-- other. Its due time may change by the same statement, and the trigger for that may have run already.
 CREATE TRIGGER bot_event_outbox_rekeyed AFTER UPDATE OF subject ON bot_event_outbox
 WHEN OLD.subject IS NOT NULL AND NEW.subject IS NOT OLD.subject
+ AND OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
  AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = OLD.subject AND head_id = OLD.id;
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes
+    WHERE due_at IN (COALESCE(OLD.next_retry_at, 0), COALESCE(NEW.next_retry_at, 0)) AND head_id = OLD.id;
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(next_retry_at, 0), id FROM bot_event_outbox
+    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id > NEW.id
+    ORDER BY id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(NEW.next_retry_at, 0), NEW.id, NEW.subject WHERE NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox
+      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id < NEW.id)
+    ON CONFLICT (due_at, head_id) DO NOTHING;
+END;
+
+-- Somebody repairs whose event it is: its order follows.
+CREATE TRIGGER bot_event_outbox_readdressed AFTER UPDATE OF magnet_uid, telegram_id ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END
+    WHERE id = NEW.id;
 END;
 
 -- Whatever writes a binding, the open events of the chat join those of the member, in the same transaction.
@@ -181,6 +231,22 @@ WHEN NEW.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
 BEGIN
   UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
     WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+-- A chat that is tied no more is on its own again, until it is tied to another member.
+CREATE TRIGGER members_unbound AFTER UPDATE OF telegram_id ON members
+WHEN OLD.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+CREATE TRIGGER members_deleted AFTER DELETE ON members
+WHEN OLD.telegram_id IS NOT NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
 END;
 
 -- ---------------------------------------------------------------------------------------------------------------

@@ -26,27 +26,30 @@ CREATE TABLE backend_calls (
 
 CREATE INDEX backend_calls_due ON backend_calls (source, due_at, id) WHERE status = 'pending';
 
+CREATE INDEX backend_calls_finished_at ON backend_calls (finished_at) WHERE finished_at IS NOT NULL;
+
 CREATE INDEX backend_calls_sending ON backend_calls (source, locked_until) WHERE status = 'sending';
 
 CREATE TABLE bot_event_lanes (
-  subject TEXT PRIMARY KEY,
-  head_id INTEGER NOT NULL,
-  due_at  INTEGER NOT NULL
+  due_at  INTEGER NOT NULL, -- the head's next_retry_at, or 0
+  head_id INTEGER NOT NULL, -- the lowest open id
+  subject TEXT NOT NULL,
+  PRIMARY KEY (due_at, head_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX bot_event_lanes_due ON bot_event_lanes (due_at, head_id);
-
 CREATE TABLE bot_event_outbox (
-  -- Positive, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
-  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+  -- An id that JavaScript can say, and a time that RFC 3339 can say: one row that a client cannot take would keep everybody's page from it.
+  id               INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id BETWEEN 1 AND 9007199254740991),
   event_type       TEXT NOT NULL CHECK (length(event_type) BETWEEN 1 AND 64),
   telegram_id      INTEGER,
   magnet_uid       INTEGER,
-  payload          TEXT CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
+  -- At most 16 KiB, as over HTTP: one larger than a page's reader takes would keep its page from being fetched.
+  payload          TEXT CHECK (length(CAST(payload AS BLOB)) <= 16384)
+                        CHECK (payload IS NULL OR CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END),
   created_at       INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
                    CHECK (created_at BETWEEN 0 AND 253402300799999),
   processed_at     INTEGER,
-  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND 1000000),
   claimed_at       INTEGER,
   locked_until     INTEGER,
   last_error       TEXT CHECK (length(last_error) <= 300),
@@ -57,9 +60,7 @@ CREATE TABLE bot_event_outbox (
   outcome          TEXT CHECK (outcome IN ('handled', 'abandoned')),
   dead_lettered_at INTEGER,
   lease_boot       TEXT,
-  -- A re-sync cannot emit twice: the idempotency of emitting.
   dedup_key        TEXT CHECK (length(dedup_key) BETWEEN 1 AND 200),
-  CONSTRAINT bot_event_outbox_emitted_once UNIQUE (dedup_key),
   CONSTRAINT bot_event_outbox_has_subject CHECK (telegram_id IS NOT NULL OR magnet_uid IS NOT NULL),
   CONSTRAINT bot_event_outbox_outcome_when_processed CHECK ((processed_at IS NULL) = (outcome IS NULL)),
   CONSTRAINT bot_event_outbox_dead_is_not_processed CHECK (dead_lettered_at IS NULL OR processed_at IS NULL),
@@ -69,6 +70,8 @@ CREATE TABLE bot_event_outbox (
 CREATE INDEX bot_event_outbox_abandoned ON bot_event_outbox (id) WHERE outcome = 'abandoned';
 
 CREATE INDEX bot_event_outbox_dead ON bot_event_outbox (id) WHERE dead_lettered_at IS NOT NULL;
+
+CREATE UNIQUE INDEX bot_event_outbox_emitted_once ON bot_event_outbox (dedup_key) WHERE dedup_key IS NOT NULL;
 
 CREATE INDEX bot_event_outbox_open ON bot_event_outbox (subject, id)
   WHERE processed_at IS NULL AND dead_lettered_at IS NULL;
@@ -80,25 +83,34 @@ CREATE TRIGGER bot_event_outbox_closed AFTER UPDATE OF processed_at, dead_letter
 WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
  AND (NEW.processed_at IS NOT NULL OR NEW.dead_lettered_at IS NOT NULL)
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = NEW.subject AND head_id = NEW.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = NEW.subject AND head_id = NEW.id;
+  DELETE FROM bot_event_lanes WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = OLD.id;
+  -- The next one is the head now; it has been all along if what was closed was none.
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TRIGGER bot_event_outbox_deleted AFTER DELETE ON bot_event_outbox
 WHEN OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = OLD.subject AND head_id = OLD.id;
+  DELETE FROM bot_event_lanes WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = OLD.id;
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
+END;
+
+CREATE TRIGGER bot_event_outbox_id_kept BEFORE UPDATE OF id ON bot_event_outbox
+WHEN NEW.id IS NOT OLD.id
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: the id of an event is its place in the order and cannot be changed');
+END;
+
+CREATE TRIGGER bot_event_outbox_id_taken BEFORE INSERT ON bot_event_outbox
+WHEN EXISTS (SELECT 1 FROM bot_event_outbox WHERE id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'bot_event_outbox: this id is taken; leave the id out');
 END;
 
 CREATE TRIGGER bot_event_outbox_inserted AFTER INSERT ON bot_event_outbox
@@ -114,43 +126,78 @@ BEGIN
       ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
     END;
   -- A new event is behind its subject's head, unless it was inserted with an id of its own.
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(later.next_retry_at, 0), later.id FROM bot_event_outbox AS it
+    JOIN bot_event_outbox AS later ON later.subject = it.subject
+      AND later.processed_at IS NULL AND later.dead_lettered_at IS NULL AND later.id > it.id
+    WHERE it.id = NEW.id ORDER BY later.id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(it.next_retry_at, 0), it.id, it.subject FROM bot_event_outbox AS it
+    WHERE it.id = NEW.id AND NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox AS earlier WHERE earlier.subject = it.subject
+        AND earlier.processed_at IS NULL AND earlier.dead_lettered_at IS NULL AND earlier.id < it.id)
+    -- A subject that had to be put right above has brought its lane along.
+    ON CONFLICT (due_at, head_id) DO NOTHING;
+END;
+
+CREATE TRIGGER bot_event_outbox_known BEFORE INSERT ON bot_event_outbox
+WHEN NEW.dedup_key IS NOT NULL AND EXISTS (SELECT 1 FROM bot_event_outbox WHERE dedup_key = NEW.dedup_key)
+BEGIN
+  SELECT RAISE(IGNORE);
 END;
 
 CREATE TRIGGER bot_event_outbox_put_off AFTER UPDATE OF next_retry_at ON bot_event_outbox
 WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL AND NEW.next_retry_at IS NOT OLD.next_retry_at
 BEGIN
-  UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0) WHERE subject = NEW.subject AND head_id = NEW.id;
+  UPDATE bot_event_lanes SET due_at = COALESCE(NEW.next_retry_at, 0)
+    WHERE due_at = COALESCE(OLD.next_retry_at, 0) AND head_id = NEW.id;
+END;
+
+CREATE TRIGGER bot_event_outbox_readdressed AFTER UPDATE OF magnet_uid, telegram_id ON bot_event_outbox
+WHEN NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = CASE
+      WHEN NEW.magnet_uid IS NOT NULL THEN 'uid:' || NEW.magnet_uid
+      ELSE COALESCE((SELECT 'uid:' || uid FROM members WHERE telegram_id = NEW.telegram_id), 'tg:' || NEW.telegram_id)
+    END
+    WHERE id = NEW.id;
 END;
 
 CREATE TRIGGER bot_event_outbox_rekeyed AFTER UPDATE OF subject ON bot_event_outbox
 WHEN OLD.subject IS NOT NULL AND NEW.subject IS NOT OLD.subject
+ AND OLD.processed_at IS NULL AND OLD.dead_lettered_at IS NULL
  AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
 BEGIN
-  DELETE FROM bot_event_lanes WHERE subject = OLD.subject AND head_id = OLD.id AND NOT EXISTS (
-    SELECT 1 FROM bot_event_outbox
-    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL);
-  UPDATE bot_event_lanes SET (head_id, due_at) = (
-      SELECT id, COALESCE(next_retry_at, 0) FROM bot_event_outbox
-      WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1)
-    WHERE subject = OLD.subject AND head_id = OLD.id;
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes
+    WHERE due_at IN (COALESCE(OLD.next_retry_at, 0), COALESCE(NEW.next_retry_at, 0)) AND head_id = OLD.id;
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(next_retry_at, 0), id, subject FROM bot_event_outbox
+    WHERE subject = OLD.subject AND processed_at IS NULL AND dead_lettered_at IS NULL ORDER BY id LIMIT 1
+    ON CONFLICT (due_at, head_id) DO NOTHING;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(next_retry_at, 0), id FROM bot_event_outbox
+    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id > NEW.id
+    ORDER BY id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(NEW.next_retry_at, 0), NEW.id, NEW.subject WHERE NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox
+      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id < NEW.id)
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TRIGGER bot_event_outbox_reopened AFTER UPDATE OF processed_at, dead_lettered_at ON bot_event_outbox
 WHEN (OLD.processed_at IS NOT NULL OR OLD.dead_lettered_at IS NOT NULL)
  AND NEW.processed_at IS NULL AND NEW.dead_lettered_at IS NULL
 BEGIN
-  INSERT INTO bot_event_lanes (subject, head_id, due_at)
-    SELECT subject, id, COALESCE(next_retry_at, 0) FROM bot_event_outbox WHERE id = NEW.id
-    ON CONFLICT (subject) DO UPDATE SET head_id = excluded.head_id, due_at = excluded.due_at
-      WHERE excluded.head_id < bot_event_lanes.head_id;
+  DELETE FROM bot_event_lanes WHERE (due_at, head_id) = (
+    SELECT COALESCE(next_retry_at, 0), id FROM bot_event_outbox
+    WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id > NEW.id
+    ORDER BY id LIMIT 1);
+  INSERT INTO bot_event_lanes (due_at, head_id, subject)
+    SELECT COALESCE(NEW.next_retry_at, 0), NEW.id, NEW.subject WHERE NOT EXISTS (
+      SELECT 1 FROM bot_event_outbox
+      WHERE subject = NEW.subject AND processed_at IS NULL AND dead_lettered_at IS NULL AND id < NEW.id)
+    ON CONFLICT (due_at, head_id) DO NOTHING;
 END;
 
 CREATE TABLE bot_processed_events (
@@ -199,6 +246,8 @@ CREATE TABLE job_requests (
   CONSTRAINT job_requests_taken CHECK (run_id IS NULL OR taken_at IS NOT NULL)
 ) STRICT;
 
+CREATE INDEX job_requests_by_run ON job_requests (run_id);
+
 CREATE INDEX job_requests_waiting ON job_requests (id) WHERE taken_at IS NULL;
 
 CREATE TABLE job_runs (
@@ -245,6 +294,22 @@ WHEN NEW.telegram_id IS NOT NULL
 BEGIN
   UPDATE bot_event_outbox SET subject = 'uid:' || NEW.uid
     WHERE subject = 'tg:' || NEW.telegram_id AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TRIGGER members_deleted AFTER DELETE ON members
+WHEN OLD.telegram_id IS NOT NULL
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
+END;
+
+CREATE TRIGGER members_unbound AFTER UPDATE OF telegram_id ON members
+WHEN OLD.telegram_id IS NOT NULL AND NEW.telegram_id IS NOT OLD.telegram_id
+BEGIN
+  UPDATE bot_event_outbox SET subject = 'tg:' || OLD.telegram_id
+    WHERE subject = 'uid:' || OLD.uid AND magnet_uid IS NULL AND telegram_id = OLD.telegram_id
+      AND processed_at IS NULL AND dead_lettered_at IS NULL;
 END;
 
 CREATE TABLE outbox_events (

@@ -7,7 +7,7 @@
 //!
 //! # Layers
 //! ```text
-//! main → edge, dev → app → backend · outbox · onboarding → chat → kernel
+//! main → edge/cli → dev → edge/… → app → backend · outbox · onboarding → chat → kernel
 //! ```
 //! Arrows point one way; `tests/tidy.rs` holds the tree to it.
 //! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
@@ -63,6 +63,8 @@ pub mod config;
 pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
+#[doc(hidden)]
+pub mod measured;
 pub(crate) mod onboarding;
 pub(crate) mod outbox;
 

@@ -108,6 +108,11 @@ impl App {
         &self.db
     }
 
+    /// Cancelled when the process is to end; what takes long looks at it between its steps.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     pub(crate) fn time_zone(&self) -> chrono_tz::Tz {
         self.jobs.time_zone
     }

@@ -67,8 +67,7 @@ impl App {
         let Some(consumer) = &self.consumer else {
             return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
         };
-        let report = consumer.run_once().await?;
-        self.polled.beat();
+        let report = consumer.run_once(|| self.polled.beat()).await?;
         let again = if report.more { Again::Now } else { Again::Later };
         Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
     }
@@ -78,7 +77,7 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn prune_ledger(&self) -> anyhow::Result<Pass> {
-        let report = prune::run_once(&self.db, self.jobs.ledger_retention).await?;
+        let report = prune::run_once(&self.db, self.jobs.ledger_retention, &self.stop).await?;
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 

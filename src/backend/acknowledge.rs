@@ -89,14 +89,10 @@ pub(super) enum State {
 /// The store's.
 pub(crate) fn acknowledge(tx: &Tx<'_>, ack: &Ack) -> Result<Acknowledged, StoreError> {
     let mut done = Acknowledged::default();
-    // From the last to the first: closing a head makes its subject's lane look for the next one, so closing the
-    // followers first lets it look once.
     let processed: BTreeSet<i64> = ack.processed.iter().copied().collect();
-    for id in processed.iter().rev() {
-        if sql::close_handled(tx, *id)? {
-            done.processed += 1;
-            continue;
-        }
+    let closed: BTreeSet<i64> = sql::close_all_handled(tx, &processed)?.into_iter().collect();
+    done.processed += closed.len() as u64;
+    for id in processed.difference(&closed) {
         match sql::find_state(tx, *id)? {
             Some(state) => done.count(state),
             None => done.unknown += 1,

@@ -108,12 +108,20 @@ pub(crate) fn stats(tx: &Tx<'_>) -> Result<Stats, StoreError> {
     })
 }
 
-/// The last web notifications, oldest first: id, member, title.
+/// The ids of the newest event and of the newest web notification; 0 where there is none.
 ///
 /// # Errors
 /// The store's.
-pub(crate) fn notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>, StoreError> {
-    sql::last_notifications(tx)
+pub(crate) fn newest(tx: &Tx<'_>) -> Result<(i64, i64), StoreError> {
+    Ok((sql::newest_event(tx)?, sql::newest_notification(tx)?))
+}
+
+/// The first hundred web notifications after this id, oldest first: id, member, title.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn notifications(tx: &Tx<'_>, after: i64) -> Result<Vec<(i64, i64, String)>, StoreError> {
+    sql::notifications(tx, after)
 }
 
 /// When the oldest open event was emitted.

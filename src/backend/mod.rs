@@ -13,7 +13,8 @@
 //! - A repeated acknowledgement changes nothing: `src/edge/http/tests/contract.rs::an_acknowledgement_can_be_repeated_in_every_state`.
 //! - A known dedup key emits nothing: `src/edge/http/tests/contract.rs::a_known_dedup_key_answers_the_first_id`.
 //! - What a page costs does not depend on history or on what waits behind one head:
-//!   `src/backend/plan_tests.rs::every_repeated_statement_uses_the_index_made_for_it`.
+//!   `src/backend/plan_tests.rs::every_repeated_statement_uses_the_index_made_for_it`,
+//!   `src/backend/lane_tests.rs::every_lane_is_the_lowest_open_event_of_its_subject`.
 //!
 //! **Windows.** Emitting is part of its caller's transaction: there is none. A claim that is cut off leaves a lease of an
 //! earlier boot, which counts for nothing. An acknowledgement is one transaction; lost on the way, it is repeated.
@@ -23,6 +24,8 @@
 mod acknowledge;
 pub(crate) mod emit;
 pub(crate) mod inspect;
+#[cfg(test)]
+mod lane_tests;
 mod notification;
 pub(crate) mod page;
 #[cfg(test)]

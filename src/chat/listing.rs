@@ -133,6 +133,14 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Listed>, Error> {
     })
 }
 
+/// The newest message's id; 0 if there is none.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn newest(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    sql::newest(tx)
+}
+
 /// Opens closed messages again, due now. `sent` ones are never repeated. The attempt number goes on counting, since it
 /// is the fence of late answers, and so does the count of doubtful attempts: it is the reason that a second copy has.
 /// The age at which refusals are given up counts from now.

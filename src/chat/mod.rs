@@ -46,10 +46,10 @@ mod verdict;
 pub(crate) use addressee::{Addressee, Permit};
 pub(crate) use kind::Kind;
 pub(crate) use limiter::{Limiter, Limits};
-pub(crate) use listing::{Filter, Listed, Status, list, retry, stats};
+pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
-pub(crate) use queue::enqueue;
+pub(crate) use queue::{enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 
 use crate::kernel::store::{StoreError, Wake};

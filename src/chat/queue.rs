@@ -15,7 +15,7 @@ use super::sql::{self, Fence, Waiting};
 use super::verdict::{Attempt, Change, Doubt, Verdict, decide};
 use super::{Error, QUEUED};
 use crate::kernel::clock::UnixMs;
-use crate::kernel::store::Tx;
+use crate::kernel::store::{StoreError, Tx};
 
 /// What became of queueing a message; the id either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,4 +211,13 @@ const fn count(doubt: Doubt) -> i64 {
         Doubt::MayHaveArrived => 1,
         Doubt::None => 0,
     }
+}
+
+/// Deletes up to `limit` messages that were closed before `cutoff`, whatever became of them; how many. Their keys are
+/// forgotten with them: whoever queued one of them again would have it sent again.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn prune(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    sql::delete_finished(tx, cutoff, limit)
 }

@@ -359,6 +359,11 @@ pub(super) fn list_all(tx: &Tx<'_>, page: &Filter) -> Result<Vec<Listed>, StoreE
     tx.query_all(sql, params, Listed::from_row)
 }
 
+/// The newest message's id, or 0.
+pub(super) fn newest(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT COALESCE(MAX(id), 0) AS id FROM telegram_messages", [], |row| row.get("id"))
+}
+
 /// A closed message that did not certainly arrive waits again.
 pub(super) fn reopen(tx: &Tx<'_>, id: i64) -> Result<usize, StoreError> {
     let sql = "
@@ -380,4 +385,13 @@ pub(super) fn count_up_to(tx: &Tx<'_>, status: Status, cap: i64) -> Result<i64, 
     let sql = "
         SELECT COUNT(*) AS n FROM (SELECT 1 FROM telegram_messages WHERE status = :status LIMIT :cap)";
     tx.query_one(sql, named_params! { ":status": status.as_str(), ":cap": cap }, |row| row.get("n"))
+}
+
+/// Deletes up to `limit` messages that were closed before `cutoff`, the oldest first; how many.
+pub(super) fn delete_finished(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    let sql = "
+        DELETE FROM telegram_messages WHERE id IN (
+            SELECT id FROM telegram_messages INDEXED BY telegram_messages_finished_at
+            WHERE finished_at < :cutoff ORDER BY finished_at LIMIT :limit)";
+    tx.execute(sql, named_params! { ":cutoff": cutoff, ":limit": limit })
 }

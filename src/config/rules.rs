@@ -1,13 +1,12 @@
 //! Rules between keys, and what works but is probably not meant.
 
-use std::net::IpAddr;
-
-use url::{Host, Url};
+use url::Url;
 
 use super::Setting;
 use super::problem::{Origin, Place, Problem, Warning};
 use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
 use super::{Config, sections::TelegramConfig};
+use crate::kernel::loopback::is_loopback;
 
 /// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
 pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], problems: &mut Vec<Problem>) {
@@ -116,13 +115,7 @@ fn telegram_warnings(telegram: &TelegramConfig, bot: &BotConfig, warn: &mut impl
 
 /// Whether requests to `url` can be read on the way.
 fn in_the_clear(url: &Url) -> bool {
-    let local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => IpAddr::V4(ip).is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).is_loopback(),
-        None => false,
-    };
-    url.scheme() == "http" && !local
+    url.scheme() == "http" && !url.host_str().is_some_and(is_loopback)
 }
 
 fn others_can_read(path: &std::path::Path) -> bool {

@@ -64,6 +64,13 @@ impl Sources {
         Self { file, environment, set, flags: Vec::new() }
     }
 
+    /// Without the file, whoever named it.
+    #[must_use]
+    pub fn without_file(mut self) -> Self {
+        self.file = None;
+        self
+    }
+
     /// Uses `text` as the file of this path, which is not read.
     #[must_use]
     pub fn with_text(mut self, path: impl Into<PathBuf>, text: impl Into<Vec<u8>>) -> Self {

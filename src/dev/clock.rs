@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::problem::{JsonBody, Problem};
-use super::{Error, create_dir, rfc3339, write_atomically};
-use crate::kernel::clock::Clock;
+use super::{Error, create_dir, write_atomically};
+use crate::kernel::clock::{Clock, rfc3339};
 
 /// The furthest jump: ten years. Enough for every retention, and no sum of a few leaves the calendar.
 const LONGEST_ADVANCE_S: f64 = 10.0 * 366.0 * 86_400.0;

@@ -7,12 +7,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 
+use super::guard;
 use super::problem::Problem;
 use crate::edge::jobs::{Driver, RunError};
 
 /// The router over these jobs.
 pub(crate) fn router(driver: &Arc<Driver>) -> Router {
-    Router::new().route("/dev/jobs/{name}/run", post(run)).with_state(Arc::clone(driver))
+    guard::local_only(Router::new().route("/dev/jobs/{name}/run", post(run)).with_state(Arc::clone(driver)))
 }
 
 async fn run(State(driver): State<Arc<Driver>>, Path(name): Path<String>) -> Response {

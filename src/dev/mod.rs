@@ -6,6 +6,8 @@
 //! `/dev/telegram/*`), [`sink::Sink`] (`/dev/sink/*`) and [`clock::router`] (`/dev/clock`). [`fake_router`] is all of
 //! them; [`serve::serve_fake`] serves that as a process of its own, which outlives the server that a crash test kills.
 //!
+//! **Who may call.** Programs on this machine, and pages that it serves itself: `guard.rs`.
+//!
 //! **Guarantees.** What was answered with success is in a log file before the answer leaves, so a SIGKILL loses nothing
 //! that a client was told (`src/dev/fake/tests/persistence.rs`). Errors of `/dev/*` are `application/problem+json`.
 //!
@@ -17,6 +19,7 @@
 pub(crate) mod clock;
 pub(crate) mod demo;
 pub(crate) mod fake;
+mod guard;
 pub(crate) mod jobs;
 mod journal;
 pub(crate) mod keys;
@@ -31,10 +34,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use axum::Router;
-use chrono::{DateTime, SecondsFormat, Utc};
 use tokio_util::sync::CancellationToken;
 
-use crate::kernel::clock::{Clock, UnixMs};
+use crate::kernel::clock::Clock;
 
 /// Why a part of `dev` could not be opened or served.
 #[derive(Debug, thiserror::Error)]
@@ -67,12 +69,7 @@ pub(crate) enum Error {
 pub(crate) fn fake_router(dir: &Path, clock: Clock, shutdown: CancellationToken) -> Result<Router, Error> {
     let fake = fake::Fake::open(dir, clock.clone(), shutdown)?;
     let sink = sink::Sink::open(dir, clock.clone())?;
-    Ok(Router::new().merge(fake.router()).merge(sink.router()).merge(clock::router(clock, dir)))
-}
-
-/// The JSON edge's form of an instant.
-fn rfc3339(at: UnixMs) -> String {
-    DateTime::<Utc>::from_timestamp_millis(at).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    Ok(guard::local_only(Router::new().merge(fake.router()).merge(sink.router()).merge(clock::router(clock, dir))))
 }
 
 /// Replaces `path` in one step: a reader finds the old content or the new one, never a part. For its owner only, since

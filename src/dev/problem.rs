@@ -29,6 +29,11 @@ impl Problem {
         Self { status: StatusCode::UNPROCESSABLE_ENTITY, detail: detail.into() }
     }
 
+    /// 403: whoever asks is not one that these endpoints obey.
+    pub(super) fn foreign(detail: impl Into<String>) -> Self {
+        Self { status: StatusCode::FORBIDDEN, detail: detail.into() }
+    }
+
     /// 404: there is nothing of that name.
     pub(super) fn unknown(detail: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, detail: detail.into() }

@@ -135,7 +135,12 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
+    let disk = app.db().clone();
     vec![
+        ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
+            true => Err("the disk is nearly full: new work is refused until space is freed".to_owned()),
+            false => Ok(()),
+        }),
         ReadyCheck::new("consumer", move || match consumer.consumer_silence() {
             Some(silence) if silence > LONGEST_SILENCE => {
                 Err(format!("no pass has ended for {} s; see the log", silence.as_secs()))

@@ -76,23 +76,37 @@ impl Clock {
         before.unwrap_or_else(|offset| offset).saturating_add(by_ms)
     }
 
+    /// Sets a stopped clock to an instant, also to an earlier one, as NTP or a hand does to the system's.
+    #[cfg(test)]
+    pub(crate) fn set(&self, at: UnixMs) {
+        let Base::Stopped(base) = self.0.base else { panic!("the system's clock is not ours to set") };
+        self.0.offset_ms.store(at - base, Ordering::Release);
+        self.0.advanced.notify_waiters();
+    }
+
     /// Returns once [`Clock::now`] has reached `at`; at once if it has.
     pub async fn sleep_until(&self, at: UnixMs) {
-        loop {
-            // Listen before looking: an advance between the two would otherwise be missed.
-            let advanced = self.0.advanced.notified();
-            tokio::pin!(advanced);
-            advanced.as_mut().enable();
-            let left_ms = at.saturating_sub(self.now());
-            if left_ms <= 0 {
-                return;
-            }
-            match self.0.base {
-                Base::Stopped(_) => advanced.await,
-                Base::System => {
-                    let nap = Duration::from_millis(left_ms.unsigned_abs()).min(LONGEST_NAP);
-                    let _ = tokio::time::timeout(nap, advanced).await;
-                }
+        while self.now() < at {
+            self.nap_until(at).await;
+        }
+    }
+
+    /// Returns once [`Clock::now`] has reached `at`, or earlier: when the clock was moved, and at the latest after a
+    /// minute of real time. For whoever computes `at` from the clock, and has to do so anew when that was set back.
+    pub async fn nap_until(&self, at: UnixMs) {
+        // Listen before looking: an advance between the two would otherwise be missed.
+        let moved = self.0.advanced.notified();
+        tokio::pin!(moved);
+        moved.as_mut().enable();
+        let left_ms = at.saturating_sub(self.now());
+        if left_ms <= 0 {
+            return;
+        }
+        match self.0.base {
+            Base::Stopped(_) => moved.await,
+            Base::System => {
+                let nap = Duration::from_millis(left_ms.unsigned_abs()).min(LONGEST_NAP);
+                let _ = tokio::time::timeout(nap, moved).await;
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The contract between a backend and the bot: the forms that both sides and the wire share.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::kernel::clock::UnixMs;
 
@@ -64,6 +67,72 @@ pub enum Chat {
     Preview(i64),
 }
 
+/// What an event carries besides its subject.
+#[derive(Clone, Debug, Default)]
+pub enum Payload {
+    /// `null`, or nothing.
+    #[default]
+    None,
+    /// An object.
+    Fields(Map<String, Value>),
+    /// JSON by its grammar that this program cannot take apart: a number out of range, half a surrogate pair, a hundred
+    /// levels. Handed on as it is; handling the event fails, and its row says why.
+    Unreadable(Box<RawValue>),
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Fields(ours), Self::Fields(theirs)) => ours == theirs,
+            (Self::Unreadable(ours), Self::Unreadable(theirs)) => ours.get() == theirs.get(),
+            _ => false,
+        }
+    }
+}
+
+impl Payload {
+    /// Reads the text of a column that the schema holds to be an object.
+    pub fn read(text: Option<String>) -> Self {
+        let Some(text) = text else { return Self::None };
+        match (serde_json::from_str(&text), RawValue::from_string(text)) {
+            (Ok(fields), _) => Self::Fields(fields),
+            (Err(_), Ok(raw)) => Self::Unreadable(raw),
+            (Err(_), Err(_)) => Self::Unreadable(RawValue::NULL.to_owned()),
+        }
+    }
+
+    /// A field, if there are fields and it is one of them.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        match self {
+            Self::Fields(fields) => fields.get(name),
+            Self::None | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::None => to.serialize_none(),
+            Self::Fields(fields) => fields.serialize(to),
+            Self::Unreadable(raw) => raw.serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Some(raw) = Option::<Box<RawValue>>::deserialize(from)? else { return Ok(Self::None) };
+        match serde_json::from_str::<Value>(raw.get()) {
+            Ok(Value::Object(fields)) => Ok(Self::Fields(fields)),
+            Ok(Value::Null) => Ok(Self::None),
+            Ok(_) => Err(D::Error::custom("must be an object")),
+            Err(_) => Ok(Self::Unreadable(raw)),
+        }
+    }
+}
+
 /// One event as `GET /bot/events/pending` shows it. The type is text: an unknown one must be told, not lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,7 +147,7 @@ pub struct BotEvent {
     /// The member's id.
     pub magnet_uid: Option<i64>,
     /// The type's own fields.
-    pub payload: Option<serde_json::Map<String, serde_json::Value>>,
+    pub payload: Payload,
     /// When it was emitted; RFC 3339 in JSON.
     #[serde(with = "instant_as_text")]
     pub created_at: UnixMs,

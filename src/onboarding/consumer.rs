@@ -51,14 +51,15 @@ impl Consumer {
         Self { db, context: Context { backend, content }, react: reactions::react }
     }
 
-    /// Handles what is due, page after page.
+    /// Handles what is due, page after page, with a sign of life after each.
     ///
     /// # Errors
     /// The backend's or the store's; what was committed before stays, and the rest is taken again.
-    pub(crate) async fn run_once(&self) -> Result<Report, BackendError> {
+    pub(crate) async fn run_once(&self, alive: impl Fn()) -> Result<Report, BackendError> {
         let mut report = Report::default();
         for _ in 0..PAGES {
             let page = self.context.backend.next_page(PAGE).await?;
+            alive();
             if page.is_empty() {
                 return Ok(report);
             }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::{Consumer, Context};
 use crate::kernel::clock::Clock;
-use crate::kernel::contract::{BotEvent, WebNotification};
+use crate::kernel::contract::{BotEvent, Payload, WebNotification};
 use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{Backend, BackendError, Error, Fate, Finished, PageEvent};
@@ -58,7 +58,7 @@ fn event(id: i64, uid: i64) -> PageEvent {
         event_type: "reactivation".into(),
         telegram_id: None,
         magnet_uid: Some(uid),
-        payload: None,
+        payload: Payload::None,
         created_at: 0,
         attempts: 0,
     };
@@ -96,7 +96,7 @@ async fn a_panicking_handler_is_a_failed_event_and_stops_only_its_subject() {
     let backend = Arc::new(OnePage { events, done: AtomicBool::new(false) });
     let content = Arc::new(Content::shipped(Lang::Ru).unwrap());
     let consumer = Consumer { react, ..Consumer::new(db.clone(), backend, content) };
-    let report = consumer.run_once().await.unwrap();
+    let report = consumer.run_once(|| ()).await.unwrap();
     assert_eq!((report.processed, report.failed), (2, 2));
     let effects =
         db.read(|tx| tx.query_all("SELECT telegram_id FROM bot_users ORDER BY 1", [], |row| row.get::<_, i64>(0)));

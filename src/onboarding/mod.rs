@@ -45,6 +45,9 @@ pub(crate) enum Error {
     /// The contract has no such type; a newer bot may know it.
     #[error("unknown event type")]
     UnknownType,
+    /// The payload is JSON that cannot be taken apart.
+    #[error("the payload is not readable")]
+    Unreadable,
     /// A field of the payload is missing or has a value the contract does not have.
     #[error("payload.{field} is missing or not valid")]
     Payload {

@@ -1,6 +1,6 @@
 //! What each of the six events means for the person it is about. One function a type.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Error;
 use super::consumer::Context;
@@ -9,11 +9,14 @@ use super::funnel::{Stage, advance};
 use super::port::PageEvent;
 use super::sql::{self, Person};
 use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
-use crate::kernel::contract::{BotEvent, BotEventType, WebNotification};
+use crate::kernel::contract::{BotEvent, BotEventType, Payload, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
 /// Applies an event. A person the bot does not know is nobody to react to: that is no failure.
 pub(super) fn react(tx: &Tx<'_>, context: &Context, entry: &PageEvent) -> Result<(), Error> {
+    if matches!(entry.event.payload, Payload::Unreadable(_)) {
+        return Err(Error::Unreadable);
+    }
     let reaction = Reaction { tx, context, event: &entry.event, person: find_person(tx, &entry.event)? };
     match BotEventType::parse(&entry.event.event_type).ok_or(Error::UnknownType)? {
         BotEventType::WalletConnected => reaction.wallet_connected(),
@@ -32,6 +35,14 @@ fn find_person(tx: &Tx<'_>, event: &BotEvent) -> Result<Option<Person>, StoreErr
         (None, Some(uid)) => sql::find_person_of(tx, uid),
         (None, None) => Ok(None),
     }
+}
+
+/// Characters of a name that are shown: one of a whole payload's length would make the message undeliverable.
+const LONGEST_NAME: usize = 200;
+
+/// A name as it fits a line: other programs may have put anything there.
+fn short_name(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(LONGEST_NAME).collect()
 }
 
 struct Reaction<'a> {
@@ -69,7 +80,7 @@ impl Reaction<'_> {
         if !leader.optin_urgent || !leader.is_reachable {
             return Ok(());
         }
-        let name = person.first_name.clone().unwrap_or_default();
+        let name = short_name(person.first_name.as_deref().unwrap_or_default());
         let text = self.context.content.render("left_leader", leader.lang, &Values::new("partner_name", &name))?;
         self.queue(NewMessage {
             dedup_key: format!("left_leader:{}", person.telegram_id),
@@ -79,7 +90,7 @@ impl Reaction<'_> {
 
     fn new_partner(&self) -> Result<(), Error> {
         self.number("partnerUid")?.ok_or(Error::Payload { field: "partnerUid" })?;
-        let name = self.text("partnerName")?.unwrap_or_default();
+        let name = short_name(&self.text("partnerName")?.unwrap_or_default());
         let lang = self.person.as_ref().map_or(self.context.content.default_lang(), |person| person.lang);
         let values = Values::new("partner_name", &name);
         let instead = self.notification("new_partner", |key| self.context.content.render(key, lang, &values))?;
@@ -172,7 +183,7 @@ impl Reaction<'_> {
     }
 
     fn field(&self, name: &str) -> Option<&Value> {
-        self.event.payload.as_ref().and_then(|fields: &Map<String, Value>| fields.get(name))
+        self.event.payload.field(name)
     }
 
     fn number(&self, field: &'static str) -> Result<Option<i64>, Error> {

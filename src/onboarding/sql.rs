@@ -5,7 +5,7 @@ use rusqlite::{Row, named_params};
 use super::content::Lang;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::BotEvent;
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// What reactions need to know of a person.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
         leader_uid: row.get("leader_uid")?,
-        first_name: row.get("first_name")?,
+        first_name: lossy_text(row, "first_name")?,
         // The schema holds it to be one of ours.
         lang: lang.as_deref().and_then(Lang::parse),
         stage: row.get("stage")?,

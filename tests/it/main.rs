@@ -4,16 +4,19 @@
 
 mod cli;
 mod cli_sql;
+mod co_writers;
 mod config;
 mod config_secrets;
 mod consumer;
 mod crash;
 mod damage;
 mod data_dir;
+mod dev;
 mod docs;
 mod golden;
 mod hard_times;
 mod harness;
+mod jobs;
 mod opening;
 mod order;
 mod order_local;

@@ -115,8 +115,13 @@ impl Model {
         }
     }
 
-    /// What was in the member's order stays there.
+    /// What names the member stays in the member's order; what names only the chat goes on with the chat.
     pub(crate) fn unbind(&mut self, uid: i64) {
+        let subject = format!("uid:{uid}");
+        let is_open = |event: &&mut Event| event.state == State::Open && event.subject == subject;
+        for event in self.events.iter_mut().filter(is_open).filter(|event| event.uid.is_none()) {
+            event.subject = format!("tg:{}", event.chat.expect("an event has a subject"));
+        }
         self.bound.retain(|_, member| *member != uid);
     }
 

@@ -1,14 +1,15 @@
 //! Statements that move events: insert, page, lease, close, put off, give up, reopen.
 
-use rusqlite::types::ValueRef;
+use std::collections::BTreeSet;
+
 use rusqlite::{Row, named_params};
 
 use crate::backend::acknowledge::State;
 use crate::backend::emit::NewBotEvent;
 use crate::backend::page::Served;
 use crate::kernel::clock::UnixMs;
-use crate::kernel::contract::BotEvent;
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::contract::{BotEvent, Payload};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// A failed attempt, counted.
 pub(crate) struct Failure<'a> {
@@ -64,24 +65,13 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
     tx.query_all(DUE_PAGE, named_params! { ":now": tx.now(), ":boot": tx.boot(), ":limit": limit }, served)
 }
 
-/// A text that another program may have written in another encoding: what is not UTF-8 in it is replaced, since one row
-/// that cannot be read would keep everybody's page from being served.
-pub(super) fn lossy(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-        _ => None,
-    })
-}
-
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
-    let payload = lossy(row, "payload")?;
     let event = BotEvent {
         id: row.get("id")?,
-        event_type: lossy(row, "event_type")?.unwrap_or_default(),
+        event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
-        // The schema holds it to be an object.
-        payload: payload.and_then(|text| serde_json::from_str(&text).ok()),
+        payload: Payload::read(lossy_text(row, "payload")?),
         created_at: row.get("created_at")?,
         attempts: row.get("attempts")?,
     };
@@ -90,12 +80,11 @@ fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
 
 /// Marks events as held by this boot until then.
 pub(crate) fn lease(tx: &Tx<'_>, ids: &[i64], until: UnixMs) -> Result<(), StoreError> {
-    let mut statement = tx.prepare(
-        "UPDATE bot_event_outbox SET claimed_at = :now, locked_until = :until, lease_boot = :boot WHERE id = :id",
+    tx.execute(
+        "UPDATE bot_event_outbox SET claimed_at = :now, locked_until = :until, lease_boot = :boot
+         WHERE id IN (SELECT value FROM json_each(:ids))",
+        named_params! { ":now": tx.now(), ":until": until, ":boot": tx.boot(), ":ids": json_list(ids) },
     )?;
-    for id in ids {
-        statement.execute(named_params! { ":now": tx.now(), ":until": until, ":boot": tx.boot(), ":id": id })?;
-    }
     Ok(())
 }
 
@@ -135,6 +124,26 @@ pub(crate) fn close_handled(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     Ok(closed == 1)
 }
 
+/// Closes the open ones of these events as handled; which they were. One statement for all: each one of its own would
+/// keep a copy of every page it touches, to be able to take itself back.
+pub(crate) fn close_all_handled(tx: &Tx<'_>, ids: &BTreeSet<i64>) -> Result<Vec<i64>, StoreError> {
+    tx.query_all(
+        "UPDATE bot_event_outbox
+         SET processed_at = :now, outcome = 'handled', next_retry_at = NULL,
+             claimed_at = NULL, locked_until = NULL, lease_boot = NULL
+         WHERE id IN (SELECT value FROM json_each(:ids)) AND processed_at IS NULL AND dead_lettered_at IS NULL
+         RETURNING id",
+        named_params! { ":now": tx.now(), ":ids": json_list(ids) },
+        |row| row.get("id"),
+    )
+}
+
+/// The list for SQLite's `json_each`.
+fn json_list<'a>(ids: impl IntoIterator<Item = &'a i64>) -> String {
+    let ids: Vec<String> = ids.into_iter().map(i64::to_string).collect();
+    format!("[{}]", ids.join(","))
+}
+
 /// Whether no earlier event of the same subject is open.
 pub(crate) fn is_head(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
     tx.query_one(
@@ -166,7 +175,7 @@ pub(crate) fn find_state(tx: &Tx<'_>, id: i64) -> Result<Option<State>, StoreErr
                 (None, None) => State::Open {
                     attempts: row.get("attempts")?,
                     next_retry_at: row.get("next_retry_at")?,
-                    event_type: lossy(row, "event_type")?.unwrap_or_default(),
+                    event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
                 },
             })
         },

@@ -2,10 +2,9 @@
 
 use rusqlite::{Row, named_params};
 
-use super::events::lossy;
 use crate::backend::inspect::{COUNT_CAP, EventRow, Filter, Shown, Waiting};
 use crate::kernel::clock::{UnixMs, rfc3339};
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 
 /// The list's statement over the rows that `$which` names: every list has the same columns, filters and order.
 macro_rules! listed {
@@ -48,15 +47,25 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<EventRow>, StoreE
     tx.query_all(statement, params, event_row)
 }
 
+/// The newest event's id, or 0.
+pub(crate) fn newest_event(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT COALESCE(MAX(id), 0) AS id FROM bot_event_outbox", [], |row| row.get("id"))
+}
+
 /// One event, whole.
 pub(crate) fn find_row(tx: &Tx<'_>, id: i64) -> Result<Option<EventRow>, StoreError> {
     let only = Filter { shown: Shown::All, event_type: None, subject: None, after: id - 1, limit: 1 };
     Ok(list(tx, &only)?.into_iter().find(|row| row.id == id))
 }
 
+/// A payload as it is shown; one that cannot be taken apart, as the text that is stored.
+fn shown(payload: String) -> serde_json::Value {
+    serde_json::from_str(&payload).unwrap_or(serde_json::Value::String(payload))
+}
+
 fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let time = |column: &str| row.get::<_, Option<UnixMs>>(column).map(|at| at.map(rfc3339));
-    let payload = lossy(row, "payload")?;
+    let payload = lossy_text(row, "payload")?;
     let outcome: Option<String> = row.get("outcome")?;
     let dead_lettered_at = time("dead_lettered_at")?;
     let state = match (outcome.as_deref(), &dead_lettered_at) {
@@ -67,21 +76,21 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     };
     Ok(EventRow {
         id: row.get("id")?,
-        event_type: lossy(row, "event_type")?.unwrap_or_default(),
+        event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
         state: state.to_owned(),
-        subject: lossy(row, "subject")?,
+        subject: lossy_text(row, "subject")?,
         telegram_id: row.get::<_, Option<i64>>("telegram_id")?.map(|id| id.to_string()),
         magnet_uid: row.get("magnet_uid")?,
-        payload: payload.and_then(|text| serde_json::from_str(&text).ok()),
+        payload: payload.map(shown),
         attempts: row.get("attempts")?,
-        last_error: lossy(row, "last_error")?,
+        last_error: lossy_text(row, "last_error")?,
         created_at: rfc3339(row.get("created_at")?),
         last_attempt_at: time("last_attempt_at")?,
         next_retry_at: time("next_retry_at")?,
         processed_at: time("processed_at")?,
         dead_lettered_at,
         locked_until: time("locked_until")?,
-        dedup_key: lossy(row, "dedup_key")?,
+        dedup_key: lossy_text(row, "dedup_key")?,
     })
 }
 
@@ -141,10 +150,10 @@ pub(crate) fn waiting(tx: &Tx<'_>) -> Result<Vec<Waiting>, StoreError> {
             Ok(Waiting {
                 subject: row.get("subject")?,
                 head_id: row.get("head_id")?,
-                event_type: lossy(row, "event_type")?.unwrap_or_default(),
+                event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
                 attempts: row.get("attempts")?,
                 next_retry_at: rfc3339(row.get("due_at")?),
-                last_error: lossy(row, "last_error")?,
+                last_error: lossy_text(row, "last_error")?,
             })
         },
     )

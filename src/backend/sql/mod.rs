@@ -6,10 +6,12 @@ mod lists;
 use rusqlite::named_params;
 
 pub(super) use events::{
-    Failure, abandon, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert, is_head, lease,
-    put_off, release_lease, renew_lease, reopen,
+    Failure, abandon, close_all_handled, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert,
+    is_head, lease, put_off, release_lease, renew_lease, reopen,
 };
-pub(super) use lists::{count_abandoned, count_dead, count_open, count_waiting, find_row, list, oldest_open, waiting};
+pub(super) use lists::{
+    count_abandoned, count_dead, count_open, count_waiting, find_row, list, newest_event, oldest_open, waiting,
+};
 
 use crate::kernel::contract::WebNotification;
 use crate::kernel::store::{StoreError, Tx};
@@ -32,27 +34,30 @@ pub(super) fn insert_notification(tx: &Tx<'_>, notification: &WebNotification) -
     Ok(())
 }
 
-/// The last hundred notifications, oldest first: id, member, title.
-pub(super) fn last_notifications(tx: &Tx<'_>) -> Result<Vec<(i64, i64, String)>, StoreError> {
+/// The first hundred notifications after this id, oldest first: id, member, title.
+pub(super) fn notifications(tx: &Tx<'_>, after: i64) -> Result<Vec<(i64, i64, String)>, StoreError> {
     tx.query_all(
-        "SELECT id, magnet_uid, title FROM (
-           SELECT id, magnet_uid, title FROM web_notifications ORDER BY id DESC LIMIT 100)
-         ORDER BY id",
-        [],
+        "SELECT id, magnet_uid, title FROM web_notifications WHERE id > ?1 ORDER BY id LIMIT 100",
+        [after],
         |row| Ok((row.get("id")?, row.get("magnet_uid")?, row.get("title")?)),
     )
+}
+
+/// The newest notification's id, or 0.
+pub(super) fn newest_notification(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT COALESCE(MAX(id), 0) AS id FROM web_notifications", [], |row| row.get("id"))
 }
 
 /// The repeated statements with the indexes they are meant to use, for the plan test.
 #[cfg(test)]
 pub(super) fn plans() -> Vec<(&'static str, &'static str, &'static [&'static str])> {
     vec![
-        ("due page", events::DUE_PAGE, &["bot_event_lanes_due", "bot_event_outbox_open", "INTEGER PRIMARY KEY"]),
+        ("due page", events::DUE_PAGE, &["lane USING PRIMARY KEY", "bot_event_outbox_open", "INTEGER PRIMARY KEY"]),
         ("open list", lists::OPEN, &["bot_event_outbox_waiting"]),
         ("abandoned list", lists::ABANDONED, &["bot_event_outbox_abandoned"]),
         ("dead list", lists::DEAD, &["bot_event_outbox_dead"]),
         ("oldest open", lists::OLDEST_OPEN, &["bot_event_outbox_waiting"]),
-        ("waiting subjects", lists::COUNT_WAITING, &["bot_event_lanes_due"]),
-        ("dedup key", events::BY_DEDUP_KEY, &["sqlite_autoindex_bot_event_outbox_1"]),
+        ("waiting subjects", lists::COUNT_WAITING, &["USING PRIMARY KEY"]),
+        ("dedup key", events::BY_DEDUP_KEY, &["bot_event_outbox_emitted_once"]),
     ]
 }

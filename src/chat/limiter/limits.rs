@@ -94,10 +94,6 @@ impl Budget {
         }
     }
 
-    pub(crate) fn last_start(&self) -> Option<UnixMs> {
-        self.all.starts.back().copied()
-    }
-
     pub(crate) fn clamp(&mut self, now: UnixMs) {
         self.all.clamp(now);
         self.bulk.clamp(now);

@@ -4,6 +4,9 @@
 //! A [`Slot`] is taken before a message is claimed and counts against the budget from then on, so that nothing
 //! claimed ever waits. What is limited is the start of a send: never more than N of them in any window of that length.
 //! Dropping a slot gives back what is left of it. The rules are in `limits.rs`; here is the sharing of them.
+//!
+//! Instants in the state are the wall clock's. When that is set back they move with it, so that nobody waits longer than
+//! what was asked for (`src/chat/limiter/tests.rs::a_clock_set_back_lengthens_no_wait`).
 
 mod limits;
 #[cfg(test)]
@@ -73,6 +76,8 @@ struct State {
     pauses: HashMap<i64, UnixMs>,
     /// The last 429: whose, when, and until when it holds.
     last_refusal: Option<(i64, UnixMs, UnixMs)>,
+    /// When the clock was last read; an earlier reading means that it was set back.
+    seen: UnixMs,
 }
 
 /// The right to start one send to one chat.
@@ -93,14 +98,15 @@ impl Limiter {
             remember: 1024,
             pauses: HashMap::new(),
             last_refusal: None,
+            seen: clock.now(),
         };
         Arc::new(Self { clock, limits, state: Mutex::new(state), released: Notify::new() })
     }
 
     /// Takes over the pauses that were stored before a restart.
     pub(crate) fn restore(&self, pauses: impl IntoIterator<Item = Pause>) {
-        let latest = self.clock.now().saturating_add(millis(LONGEST_PAUSE));
-        let mut state = self.state();
+        let (mut state, now) = self.state_now();
+        let latest = now.saturating_add(millis(LONGEST_PAUSE));
         for pause in pauses {
             state.hold(Pause { until: pause.until.min(latest), ..pause });
         }
@@ -111,10 +117,7 @@ impl Limiter {
     /// # Errors
     /// [`NoSlot`] says who has to wait, and until when.
     pub(crate) fn take(self: &Arc<Self>, chat_id: i64, lane: Lane) -> Result<Slot, NoSlot> {
-        let mut state = self.state();
-        // Read under the lock, so that instants in the state never run backwards by a race.
-        let now = self.clock.now();
-        state.not_in_the_future(now);
+        let (mut state, now) = self.state_now();
         if let Some(until) = state.paused_until(ALL_CHATS, now) {
             return Err(NoSlot::All(Some(until)));
         }
@@ -130,8 +133,7 @@ impl Limiter {
 
     /// Notes that Telegram answered 429 for this chat. Returns the pauses that follow, to be stored.
     pub(crate) fn rate_limited(&self, chat_id: i64, retry_after: Option<Duration>) -> Vec<Pause> {
-        let mut state = self.state();
-        let now = self.clock.now();
+        let (mut state, now) = self.state_now();
         let until = pause_end(now, retry_after);
         let mut pauses = vec![Pause { chat_id, until }];
         if let Some((other, at, other_until)) = state.last_refusal
@@ -149,14 +151,24 @@ impl Limiter {
 
     /// Holds everything for a while, for a reason that has no chat. Returns the pause, to be stored.
     pub(crate) fn hold_all(&self, wait: Duration) -> Pause {
-        let pause = Pause { chat_id: ALL_CHATS, until: self.clock.now().saturating_add(millis(wait)) };
-        self.state().hold(pause);
+        let (mut state, now) = self.state_now();
+        let pause = Pause { chat_id: ALL_CHATS, until: now.saturating_add(millis(wait)) };
+        state.hold(pause);
         pause
     }
 
     /// Resolves when a slot is given back. To miss none, create it (and `enable` it) before asking for slots.
     pub(crate) fn released(&self) -> tokio::sync::futures::Notified<'_> {
         self.released.notified()
+    }
+
+    /// The state, and the instant for which it holds. The clock is read under the lock, so that instants in the state
+    /// never run backwards by a race.
+    fn state_now(&self) -> (MutexGuard<'_, State>, UnixMs) {
+        let mut state = self.state();
+        let now = self.clock.now();
+        state.follow(now);
+        (state, now)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -181,13 +193,18 @@ impl State {
         *until = pause.until.max(*until);
     }
 
-    /// After the wall clock was set back, sends of "later" count as of now: otherwise they would block until the
-    /// clock has caught up.
-    fn not_in_the_future(&mut self, now: UnixMs) {
-        if self.budget.last_start().is_some_and(|last| last > now) {
-            self.budget.clamp(now);
-            self.chats.values_mut().for_each(|chat| chat.clamp(now));
+    /// After the wall clock was set back, sends of "later" count as of now and pauses keep their length: otherwise they
+    /// would block until the clock has caught up.
+    fn follow(&mut self, now: UnixMs) {
+        let back = self.seen.saturating_sub(now);
+        self.seen = now;
+        if back <= 0 {
+            return;
         }
+        self.budget.clamp(now);
+        self.chats.values_mut().for_each(|chat| chat.clamp(now));
+        self.pauses.values_mut().for_each(|until| *until = until.saturating_sub(back));
+        self.last_refusal = self.last_refusal.map(|(chat, at, until)| (chat, at - back, until.saturating_sub(back)));
     }
 
     fn forget_idle_chats(&mut self, limits: &Limits, now: UnixMs) {
@@ -205,8 +222,7 @@ impl Slot {
             return;
         }
         self.started = true;
-        let mut state = self.limiter.state();
-        let now = self.limiter.clock.now();
+        let (mut state, now) = self.limiter.state_now();
         state.forget_idle_chats(&self.limiter.limits, now);
         state.budget.start(&self.limiter.limits, self.lane, now);
         state.chats.entry(self.chat_id).or_default().start(self.chat_id, now);

@@ -93,6 +93,21 @@ fn a_pause_is_never_shortened_and_survives_a_restart() {
     assert_eq!(send(&again, 2, Lane::Bulk), Err(NoSlot::Chat(Some(1_000_000 + 7 * 86_400_000))));
 }
 
+#[test]
+fn a_clock_set_back_lengthens_no_wait() {
+    let (limiter, clock) = limiter();
+    assert_eq!(send(&limiter, 1, Lane::Interactive), Ok(()));
+    limiter.rate_limited(2, Some(Duration::from_secs(60)));
+    limiter.hold_all(Duration::from_secs(5));
+    clock.set(400_000);
+    assert_eq!(send(&limiter, 1, Lane::Interactive), Err(NoSlot::All(Some(405_000))));
+    clock.set(405_000);
+    assert_eq!(send(&limiter, 1, Lane::Interactive), Ok(()));
+    assert_eq!(send(&limiter, 2, Lane::Interactive), Err(NoSlot::Chat(Some(460_500))));
+    clock.set(460_500);
+    assert_eq!(send(&limiter, 2, Lane::Interactive), Ok(()));
+}
+
 /// What a driver of the limiter can do.
 #[derive(Clone, Debug)]
 enum Step {

@@ -1,47 +1,89 @@
-//! What a step of the demo has changed, in the words of the one who watches.
+//! What a step of the demo has changed, in the words of the one who watches: events, messages, notifications.
+//!
+//! A directory may have seen many demos, so everything is read from where it ended when this one began, a page at most.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::Player;
 use crate::backend::inspect::{self, EventRow, Filter, Shown};
-use crate::kernel::store::Db;
+use crate::chat::{self, Listed};
+use crate::kernel::store::{StoreError, Tx};
 
-/// What can be seen from outside at one moment.
-pub(super) struct Changes {
-    events: BTreeMap<i64, EventRow>,
-    messages: Vec<Value>,
-    notifications: Vec<(i64, i64, String)>,
+/// More than the scenario makes, and a bound for a directory in which somebody else is at work meanwhile.
+const PAGE: i64 = 500;
+
+/// What this playing has told of so far.
+pub(super) struct Told {
+    /// The newest event before this demo; its own come after.
+    events_after: i64,
+    messages_after: i64,
+    events: BTreeMap<i64, String>,
+    messages: BTreeMap<i64, String>,
+    notification: i64,
+    /// The ordinal of the last text that the fake accepted.
+    text: u64,
 }
 
-impl Changes {
-    pub(super) async fn load(db: &Db, messages: Value) -> anyhow::Result<Self> {
-        let newest = Filter { shown: Shown::All, event_type: None, subject: None, after: 0, limit: 10_000 };
-        let (events, notifications) = db
-            .read(move |tx| {
-                Ok::<_, crate::kernel::store::StoreError>((inspect::list(tx, &newest)?, inspect::notifications(tx)?))
-            })
-            .await?;
-        let messages = messages["messages"].as_array().cloned().unwrap_or_default();
-        Ok(Self { events: events.into_iter().map(|event| (event.id, event)).collect(), messages, notifications })
+impl Told {
+    /// Everything that is there already counts as told.
+    pub(super) async fn begin(player: &Player<'_>) -> anyhow::Result<Self> {
+        let ((event, notification), message) =
+            player.db.read(|tx| Ok::<_, StoreError>((inspect::newest(tx)?, chat::newest(tx)?))).await?;
+        let mut text = 0;
+        while let Some(last) = player.texts_after(text).await?.last() {
+            text = ordinal(last);
+        }
+        let (events, messages) = Default::default();
+        Ok(Self { events_after: event, messages_after: message, events, messages, notification, text })
     }
 
-    /// Prints what is different from before.
-    pub(super) fn tell_since(&self, before: &Self) {
-        for (id, event) in &self.events {
-            let line = describe(event);
-            if before.events.get(id).map(describe).as_ref() != Some(&line) {
-                println!("      {line}");
-            }
+    /// The events of this demo are those after this id.
+    pub(super) fn events_after(&self) -> i64 {
+        self.events_after
+    }
+
+    /// Prints what is new since it was last called.
+    pub(super) async fn tell(&mut self, player: &Player<'_>) -> anyhow::Result<()> {
+        let (events_after, messages_after, notification) = (self.events_after, self.messages_after, self.notification);
+        let look = move |tx: &Tx<'_>| {
+            let events =
+                Filter { shown: Shown::All, event_type: None, subject: None, after: events_after, limit: PAGE };
+            let messages = chat::Filter { after: messages_after, limit: PAGE, ..chat::Filter::default() };
+            let notifications = inspect::notifications(tx, notification)?;
+            Ok::<_, chat::Error>((inspect::list(tx, &events)?, chat::list(tx, &messages)?, notifications))
+        };
+        let (events, messages, notifications) = player.db.read(look).await?;
+        for event in events {
+            tell_once(&mut self.events, event.id, Some(describe(&event)));
         }
-        for message in self.messages.iter().skip(before.messages.len()) {
-            let text = message["text"].as_str().unwrap_or_default();
-            println!("      Telegram, chat {}: {text}", message["chat_id"]);
+        for message in messages {
+            tell_once(&mut self.messages, message.id, describe_message(&message));
         }
-        for (_, uid, title) in self.notifications.iter().skip(before.notifications.len()) {
+        for text in player.texts_after(self.text).await? {
+            println!("      Telegram, chat {}: {}", text["chat_id"], text["text"].as_str().unwrap_or_default());
+            self.text = ordinal(&text);
+        }
+        for (id, uid, title) in notifications {
             println!("      web cabinet of member {uid}: {title}");
+            self.notification = id;
         }
-        println!();
+        Ok(())
+    }
+}
+
+/// The place of a text in the fake's log.
+fn ordinal(text: &Value) -> u64 {
+    text["ordinal"].as_u64().unwrap_or(u64::MAX)
+}
+
+fn tell_once(told: &mut BTreeMap<i64, String>, id: i64, line: Option<String>) {
+    if let Some(line) = line
+        && told.get(&id) != Some(&line)
+    {
+        println!("      {line}");
+        told.insert(id, line);
     }
 }
 
@@ -49,13 +91,34 @@ fn describe(event: &EventRow) -> String {
     let subject = event.subject.as_deref().unwrap_or("-");
     let mut line = format!("event {} {} ({subject}): {}", event.id, event.event_type, event.state);
     if event.state == "open" && event.attempts == 0 {
-        line.push_str(", waits");
+        line.push_str(", waits behind an earlier one");
     }
     if event.attempts > 0 {
-        line.push_str(&format!(", {} failed", event.attempts));
+        line.push_str(&format!(" after {} attempts", event.attempts).replace(" 1 attempts", " 1 attempt"));
     }
-    if let (Some(error), Some(at)) = (&event.last_error, &event.next_retry_at) {
-        line.push_str(&format!(" ({error}), next try {at}"));
+    if let Some(error) = &event.last_error
+        && event.state != "processed"
+    {
+        line.push_str(&format!(": {error}"));
+    }
+    if let Some(at) = &event.next_retry_at {
+        line.push_str(&format!("; next try {at}"));
     }
     line
+}
+
+/// As `pillarbox messages list` shows it; `None` for one that went out at the first attempt, whose text says enough.
+fn describe_message(message: &Listed) -> Option<String> {
+    if message.status == "sent" && message.attempts <= 1 && message.unknown_count == 0 {
+        return None;
+    }
+    let mut line = format!("message {} to chat {}: {}", message.id, message.chat_id, message.status);
+    line.push_str(&format!(", attempts {}", message.attempts));
+    if message.unknown_count > 0 {
+        line.push_str(&format!(", unknownCount {}", message.unknown_count));
+    }
+    if let Some(code) = &message.error_code {
+        line.push_str(&format!(", errorCode {code}"));
+    }
+    Some(line)
 }

@@ -1,11 +1,13 @@
 //! The demo: a scenario of `fixtures/demo.json`, played against the server as its users would, and told line by line.
 //!
-//! A step says what happens and does one thing; then the player waits until nothing is due any more and tells what has
-//! changed: events by state, messages that Telegram accepted, notifications for the web cabinet. Adding a step needs
-//! no Rust.
+//! A step says what happens and does it; then the player waits until nothing is due any more and tells what has
+//! changed: events by state, messages that took more than one attempt, texts that Telegram accepted, notifications for
+//! the web cabinet. Adding a step needs no Rust. A directory may be played in again and again
+//! (`tests/it/docs.rs::the_demo_tells_the_same_story_again_in_the_same_directory`).
 
 mod changes;
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,37 +15,40 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::kernel::store::{Db, StoreError};
-use changes::Changes;
+use crate::backend::inspect::{self, Filter, Shown};
+use crate::backend::requeue;
+use crate::kernel::clock::parse_rfc3339;
+use crate::kernel::store::{Db, StoreError, Tx};
+use changes::Told;
 
 const SCENARIO: &str = include_str!("../../../fixtures/demo.json");
 /// How long a step may take to come to rest, in real time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One step: what is said, and what is done.
+/// One step: what is said, and what is done, in this order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
     say: String,
-    #[serde(flatten)]
-    act: Act,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Act {
-    /// Statements of another program, in one transaction. `{run}` stands for this playing of the demo.
-    Sql(Vec<String>),
-    /// `POST /bot/events` with these bodies.
-    Emit(Vec<Value>),
+    /// Statements in one transaction that are no part of the story.
+    #[serde(default)]
+    setup: Vec<String>,
+    /// Statements of another program, in one transaction.
+    #[serde(default)]
+    sql: Vec<String>,
     /// `POST /dev/telegram/faults`.
-    Fault(Value),
+    fault: Option<Value>,
+    /// `POST /bot/events` with these bodies. `{run}` stands for this playing of the demo.
+    #[serde(default)]
+    emit: Vec<Value>,
     /// Moves the clock to the next retry, this often.
-    Retries(u32),
-    /// `pillarbox outbox retry` of what is dead.
-    RetryDead {},
-    /// Moves the clock forward, in seconds.
-    Advance(u64),
+    #[serde(default)]
+    retries: u32,
+    /// `pillarbox outbox retry` of what has died in this demo.
+    #[serde(default)]
+    retry_dead: bool,
+    /// A query of one text, asked last.
+    ask: Option<String>,
 }
 
 struct Player<'a> {
@@ -51,6 +56,7 @@ struct Player<'a> {
     fake: &'a str,
     bot_secret: &'a str,
     db: &'a Db,
+    stop: &'a CancellationToken,
     run: String,
     http: reqwest::Client,
 }
@@ -68,47 +74,69 @@ pub(crate) async fn play(
 ) -> anyhow::Result<()> {
     let steps: Vec<Step> = serde_json::from_str(SCENARIO).context("fixtures/demo.json")?;
     let run = db.clock().now().to_string();
-    let player = Player { url, fake, bot_secret, db, run, http: reqwest::Client::new() };
+    // Both addresses are this machine's; a proxy of the environment is not asked.
+    let http = reqwest::Client::builder().no_proxy().build()?;
+    let player = Player { url, fake, bot_secret, db, stop, run, http };
+    let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     println!("pillarbox dev on {url}: no token, no network, everything in {}", db.dir().display());
-    println!("What follows is the scenario of fixtures/demo.json, played over HTTP and SQL against this server.\n");
-    let mut changes = player.changes().await?;
+    println!("It plays fixtures/demo.json against itself; below each step is what was done and what came of it.");
+    let mut told = Told::begin(&player).await?;
     for (number, step) in steps.iter().enumerate() {
+        println!("\n{bold}{:>2}. {}{plain}", number + 1, step.say);
+        let played = player.play(step, &mut told).await;
         if stop.is_cancelled() {
             return Ok(());
         }
-        println!("{:>2}. {}", number + 1, step.say);
-        player.act(&step.act).await.with_context(|| format!("step {} of fixtures/demo.json", number + 1))?;
-        player.rest(stop).await?;
-        let now = player.changes().await?;
-        now.tell_since(&changes);
-        changes = now;
+        played.with_context(|| format!("step {} of fixtures/demo.json", number + 1))?;
     }
     player.close();
     Ok(())
 }
 
 impl Player<'_> {
-    async fn act(&self, act: &Act) -> anyhow::Result<()> {
-        match act {
-            Act::Sql(statements) => self.sql(statements.clone()).await,
-            Act::Emit(bodies) => self.emit(bodies).await,
-            Act::Fault(fault) => self.post(&format!("{}/dev/telegram/faults", self.fake), fault).await.map(|_| ()),
-            Act::Advance(seconds) => self.advance(*seconds).await,
-            Act::Retries(times) => self.retries(*times).await,
-            Act::RetryDead {} => self.retry_dead().await,
+    async fn play(&self, step: &Step, told: &mut Told) -> anyhow::Result<()> {
+        self.sql(step.setup.clone()).await?;
+        for statement in &step.sql {
+            println!("      sql> {statement}");
+        }
+        self.sql(step.sql.clone()).await?;
+        if let Some(fault) = &step.fault {
+            self.post(&format!("{}/dev/telegram/faults", self.fake), fault).await?;
+            println!("      POST /dev/telegram/faults {fault}");
+        }
+        self.emit(&step.emit).await?;
+        self.rest().await?;
+        self.retries(step.retries).await?;
+        if step.retry_dead {
+            self.retry_dead(told.events_after()).await?;
+            self.rest().await?;
+        }
+        told.tell(self).await?;
+        match &step.ask {
+            Some(query) => self.ask(query.clone()).await,
+            None => Ok(()),
         }
     }
 
     async fn sql(&self, statements: Vec<String>) -> anyhow::Result<()> {
-        let run = self.run.clone();
-        let all = move |tx: &crate::kernel::store::Tx<'_>| {
+        let all = move |tx: &Tx<'_>| {
             for statement in &statements {
-                tx.execute(&statement.replace("{run}", &run), [])?;
+                tx.execute(statement, [])?;
             }
             tx.wake(crate::backend::BOT_EVENTS);
             Ok::<_, StoreError>(())
         };
         Ok(self.db.write(all).await?)
+    }
+
+    async fn ask(&self, query: String) -> anyhow::Result<()> {
+        println!("      sql> {query}");
+        let answers: Result<Vec<Option<String>>, StoreError> =
+            self.db.read(move |tx| tx.query_all(&query, [], |row| row.get(0))).await;
+        for answer in answers? {
+            println!("           {}", answer.as_deref().unwrap_or("NULL"));
+        }
+        Ok(())
     }
 
     async fn emit(&self, bodies: &[Value]) -> anyhow::Result<()> {
@@ -120,29 +148,27 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn advance(&self, seconds: u64) -> anyhow::Result<()> {
-        self.post(&format!("{}/dev/clock/advance", self.url), &json!({ "seconds": seconds })).await?;
-        println!("      the clock is moved {} forward", spoken(seconds));
-        Ok(())
-    }
-
     /// Moves the clock to the moment at which the next waiting subject is due, and lets it be tried.
     async fn retries(&self, times: u32) -> anyhow::Result<()> {
+        let mut moved_s = 0;
         for _ in 0..times {
-            let stats = self.db.read(crate::backend::inspect::stats).await?;
-            let due = stats.waiting.iter().filter_map(|w| crate::kernel::clock::parse_rfc3339(&w.next_retry_at)).min();
-            let Some(due) = due else { return Ok(()) };
-            let wait_ms = (due - self.db.clock().now()).max(0).unsigned_abs();
-            self.advance(wait_ms.div_ceil(1000)).await?;
-            self.rest(&CancellationToken::new()).await?;
+            let stats = self.db.read(inspect::stats).await?;
+            let due = stats.waiting.iter().filter_map(|waiting| parse_rfc3339(&waiting.next_retry_at)).min();
+            let Some(due) = due else { break };
+            let seconds = (due - self.db.clock().now()).max(0).unsigned_abs().div_ceil(1000);
+            self.post(&format!("{}/dev/clock/advance", self.url), &json!({ "seconds": seconds })).await?;
+            moved_s += seconds;
+            self.rest().await?;
+        }
+        if moved_s > 0 {
+            let hours = moved_s / 3600;
+            println!("      POST /dev/clock/advance, {times} times, each to the next try: {hours} hours in all");
         }
         Ok(())
     }
 
-    async fn retry_dead(&self) -> anyhow::Result<()> {
-        use crate::backend::{inspect, requeue};
-        let dead =
-            inspect::Filter { shown: inspect::Shown::Dead, event_type: None, subject: None, after: 0, limit: 100 };
+    async fn retry_dead(&self, after: i64) -> anyhow::Result<()> {
+        let dead = Filter { shown: Shown::Dead, event_type: None, subject: None, after, limit: 100 };
         for event in self.db.read(move |tx| inspect::list(tx, &dead)).await? {
             let outcome = self.db.write(move |tx| requeue::reopen(tx, event.id)).await?;
             println!("      pillarbox outbox retry {} -> {}", event.id, outcome.as_str());
@@ -150,20 +176,23 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Waits until no event is due and no message waits or is under way.
-    async fn rest(&self, stop: &CancellationToken) -> anyhow::Result<()> {
+    /// Waits until no event is due and no message waits or is under way, or the server stops.
+    async fn rest(&self) -> anyhow::Result<()> {
         let resting = async {
-            // Twice, since a handled event queues messages in the moment in which it stops being due.
+            // More than once, since a handled event queues messages in the moment in which it stops being due.
             let mut quiet = 0;
-            while quiet < 3 && !stop.is_cancelled() {
+            while quiet < 3 {
                 quiet = if self.is_at_rest().await? { quiet + 1 } else { 0 };
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
         };
-        match tokio::time::timeout(PATIENCE, resting).await {
-            Ok(done) => done,
-            Err(_) => bail!("nothing came to rest within {} s", PATIENCE.as_secs()),
+        tokio::select! {
+            done = tokio::time::timeout(PATIENCE, resting) => match done {
+                Ok(done) => done,
+                Err(_) => bail!("nothing came to rest within {} s", PATIENCE.as_secs()),
+            },
+            () = self.stop.cancelled() => bail!("the server stops"),
         }
     }
 
@@ -174,9 +203,11 @@ impl Player<'_> {
         Ok(due.is_empty() && open.map(|(_, count)| count).sum::<i64>() == 0)
     }
 
-    async fn changes(&self) -> anyhow::Result<Changes> {
-        let messages = self.http.get(format!("{}/dev/telegram/messages", self.fake)).send().await?.json().await?;
-        Changes::load(self.db, messages).await
+    /// A page of what the fake has accepted after this ordinal.
+    async fn texts_after(&self, ordinal: u64) -> anyhow::Result<Vec<Value>> {
+        let url = format!("{}/dev/telegram/messages?after={ordinal}", self.fake);
+        let mut page: Value = self.http.get(url).send().await?.error_for_status()?.json().await?;
+        Ok(page["messages"].as_array_mut().map(std::mem::take).unwrap_or_default())
     }
 
     async fn post(&self, url: &str, body: &Value) -> anyhow::Result<(u16, String)> {
@@ -197,13 +228,5 @@ impl Player<'_> {
         println!("  curl -s {}/dev/telegram/messages", self.fake);
         println!("  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\", self.bot_secret);
         println!("    -d '{{\"eventType\":\"reactivation\",\"telegramId\":\"103\"}}' {}/bot/events", self.url);
-    }
-}
-
-fn spoken(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
     }
 }

@@ -10,7 +10,7 @@ use super::Fake;
 use super::faults::Fault;
 use super::world::{Accepted, Entry};
 use crate::dev::problem::{JsonBody, Problem, QueryOf};
-use crate::dev::rfc3339;
+use crate::kernel::clock::rfc3339;
 
 const LONGEST_PAGE: usize = 1000;
 

@@ -3,7 +3,6 @@
 //! This file speaks HTTP outwards because Telegram does, and nobody else can call a webhook in its place. It calls this
 //! machine only: a production URL pasted by accident must not receive made-up updates.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use super::refusal::Refusal;
 use super::world::{Entry, Webhook};
 use super::{Fake, Inner};
 use crate::kernel::clock::{Clock, UnixMs};
+use crate::kernel::loopback::is_loopback;
 
 /// As long as the real server waits for the bot's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -126,9 +126,7 @@ fn check_url(url: &str) -> Result<(), Refusal> {
     if !["http", "https"].contains(&url.scheme()) {
         return Err(wrong("An HTTPS URL must be provided for webhook"));
     }
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    match host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
+    match url.host_str().is_some_and(is_loopback) {
         true => Ok(()),
         false => Err(wrong("the fake Bot API calls this machine only (127.0.0.1, [::1], localhost)")),
     }

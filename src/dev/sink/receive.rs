@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::signature::{Key, Signed};
 use super::{Entry, Name, Program, Received, Sink};
 use crate::dev::problem::{BODY_LIMIT, Problem};
-use crate::dev::rfc3339;
+use crate::kernel::clock::rfc3339;
 
 pub(super) async fn receive(State(sink): State<Sink>, Name(name): Name, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();

@@ -7,12 +7,12 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
-use url::Host;
 
 use super::ClientError;
 use super::wire::{AckBody, Page, Reasons, read_page};
 use crate::config::RemoteBackend;
 use crate::kernel::contract::{TAKES_REASONS, WebNotification};
+use crate::kernel::loopback::is_loopback;
 use crate::onboarding::BackendError;
 
 /// No page is longer: 500 events with the largest payload that our own side takes.
@@ -50,7 +50,8 @@ impl Client {
             .pool_idle_timeout(IDLE)
             // Following one would show the secret elsewhere.
             .redirect(reqwest::redirect::Policy::none());
-        if is_loopback(&base) {
+        // No proxy could reach this machine's own address.
+        if base.host_str().is_some_and(is_loopback) {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|_| ClientError::Transport)?;
@@ -157,14 +158,4 @@ async fn read_body(response: &mut Response) -> Result<Vec<u8>, BackendError> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-/// Whether the address is this machine's own, which no proxy could reach.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    }
 }

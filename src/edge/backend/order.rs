@@ -37,7 +37,7 @@ fn subject(tx: &Tx<'_>, told: &HashMap<i64, i64>, event: &BotEvent) -> Result<St
 
 fn binding(event: &BotEvent) -> Option<(i64, i64)> {
     let is_preview = |field: &serde_json::Value| field.as_bool() == Some(true);
-    if event.payload.as_ref().and_then(|payload| payload.get("preview")).is_some_and(is_preview) {
+    if event.payload.field("preview").is_some_and(is_preview) {
         return None;
     }
     Some((event.telegram_id?, event.magnet_uid?))

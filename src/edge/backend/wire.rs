@@ -7,10 +7,9 @@ use std::fmt;
 
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
 
 use crate::kernel::clock::parse_rfc3339;
-use crate::kernel::contract::BotEvent;
+use crate::kernel::contract::{BotEvent, Payload};
 use crate::onboarding::{BackendError, Finished};
 
 /// The most events that a page may have, whatever was asked for (contract: `BOT_OUTBOX_MAX_PENDING_LIMIT`).
@@ -79,7 +78,8 @@ struct EventBody {
     event_type: Option<String>,
     telegram_id: Option<Whole>,
     magnet_uid: Option<Whole>,
-    payload: Option<Map<String, Value>>,
+    #[serde(default)]
+    payload: Payload,
     created_at: Option<String>,
     attempts: Option<Whole>,
 }
@@ -182,7 +182,7 @@ impl AckBody {
 
 #[cfg(test)]
 mod tests {
-    use super::read_page;
+    use super::{Payload, read_page};
 
     fn refusal(body: &str) -> String {
         read_page(body.as_bytes()).expect_err("outside the contract").to_string()
@@ -237,8 +237,18 @@ mod tests {
             assert!(refusal(body).contains("`events` is missing"), "{body}");
         }
         assert!(refusal("null").contains("not valid"));
-        let deep = format!(r#"{{"id":1,"payload":{}1{}}}"#, "{\"a\":".repeat(200), "}".repeat(200));
-        assert!(refusal(&page(&deep)).contains("not JSON"));
+    }
+
+    #[test]
+    fn a_payload_that_cannot_be_taken_apart_spoils_its_own_event_only() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
+        for payload in [r#"{"n":1e999}"#, r#"{"s":"\ud800"}"#, &deep] {
+            let event = format!(
+                r#"{{"id":1,"eventType":"registered","createdAt":"2026-11-30T09:00:00Z","payload":{payload}}}"#
+            );
+            let read = read_page(page(&event).as_bytes()).unwrap();
+            assert!(matches!(read.events[0].payload, Payload::Unreadable(_)), "{payload}");
+        }
     }
 
     #[test]

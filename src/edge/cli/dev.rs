@@ -6,12 +6,13 @@ use anyhow::ensure;
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
-use super::serve::bind;
-use crate::config::{Config, Place, Sources};
+use super::serve::{bind, open, stopped_early};
+use crate::config::{Config, EventSource, Origin, Place, Sources};
 use crate::dev::{self, demo, keys::Keys};
 use crate::edge::host::{Host, HostParts, Signals, log_panics};
 use crate::edge::{http, log};
-use crate::kernel::store::Role;
+use crate::kernel::loopback::is_loopback;
+use crate::kernel::store::{Db, Role};
 
 /// A token of valid form that no real bot can have.
 const TOKEN: &str = "1:dev-token-for-the-built-in-fake";
@@ -47,32 +48,22 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
         "{} is not a loopback address; dev accepts anybody's commands and listens on 127.0.0.1 or [::1] only",
         first.http.listen
     );
-    let signals = Signals::listen()?;
-    let listener = bind(&first).await?;
-    let url = format!("http://{}", listener.local_addr()?);
-    let dev_dir = first.store.data_dir.join("dev");
-    dev::create_dir(&dev_dir)?;
-    let keys = Keys::continue_in(&dev_dir)?;
-    let api = options.fake.as_deref().unwrap_or(&url);
-    let sources =
-        sources.with_flag("dev", "telegram.api_url", api).with_flag("dev", "bot.backend_secret", &keys.bot_secret);
-    let config = Config::load(sources)?;
-
-    let clock = dev::clock::open_clock(&dev_dir)?;
-    let db = crate::app::open_store(&config.store, Role::Owner("dev"), clock.clone())?;
+    stays_here(&first, options.fake.as_deref())?;
     let stop = CancellationToken::new();
-    let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
-    let host = Host::build(parts).await?;
-    let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
-    tokio::spawn(signals.obey(stop.clone()));
+    tokio::spawn(Signals::listen()?.obey(stop.clone()));
+    let starting = start(sources, &first, options.fake.as_deref(), &stop);
+    let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(stopped_early()) };
+    let Started { host, others, keys, url, api, db } = started?;
     let serving = tokio::spawn(host.run(others));
     if let Some(path) = &options.ready_file {
         keys.write_ready_file(path, &url)?;
     }
     let told = match options.demo {
-        Demo::Play => demo::play(&url, api, &keys.bot_secret, &db, &stop).await,
+        Demo::Play => demo::play(&url, &api, &keys.bot_secret, &db, &stop).await,
         Demo::Skip => Ok(()),
     };
+    // Whatever an interrupted demo met is the interruption.
+    let told = if stop.is_cancelled() { Ok(()) } else { told };
     if told.is_err() {
         stop.cancel();
     }
@@ -81,9 +72,70 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     Ok(Exit::Ok)
 }
 
-/// What `dev` decides for itself: its own token, and a directory that is not the production's, whatever file lies here.
+/// No network, whatever the configuration says: another backend is spoken to only when this command line asks for it, and
+/// both it and the fake are on this machine.
+fn stays_here(config: &Config, fake: Option<&str>) -> anyhow::Result<()> {
+    if let EventSource::Remote(remote) = &config.bot.event_source {
+        let place = config.place("bot.event_source");
+        ensure!(
+            matches!(place, Place::Set),
+            "dev calls no other backend unless its own command line says so, and bot.event_source is `remote` [{}]; \
+             add --set bot.event_source=local, or =remote if you mean it",
+            Origin::from(place.clone())
+        );
+        ensure!(
+            remote.url.host_str().is_some_and(is_loopback),
+            "bot.remote_url [{}] is not on this machine; dev speaks to localhost, 127.0.0.1 and [::1] only",
+            Origin::from(config.place("bot.remote_url").clone())
+        );
+    }
+    let fake_host = fake.and_then(|url| url::Url::parse(url).ok()?.host_str().map(str::to_owned));
+    ensure!(
+        fake.is_none() || fake_host.is_some_and(|host| is_loopback(&host)),
+        "--fake is not on this machine; dev speaks to localhost, 127.0.0.1 and [::1] only"
+    );
+    Ok(())
+}
+
+/// A development installation that is ready to serve.
+struct Started {
+    host: Host,
+    others: http::Router,
+    keys: Keys,
+    url: String,
+    /// The Bot API that it talks to.
+    api: String,
+    db: Db,
+}
+
+async fn start(
+    sources: Sources,
+    first: &Config,
+    fake: Option<&str>,
+    stop: &CancellationToken,
+) -> anyhow::Result<Started> {
+    let listener = bind(first).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let dev_dir = first.store.data_dir.join("dev");
+    dev::create_dir(&dev_dir)?;
+    let keys = Keys::continue_in(&dev_dir)?;
+    let api = fake.unwrap_or(&url).to_owned();
+    let sources =
+        sources.with_flag("dev", "telegram.api_url", &api).with_flag("dev", "bot.backend_secret", &keys.bot_secret);
+    let config = Config::load(sources)?;
+    let clock = dev::clock::open_clock(&dev_dir)?;
+    let db = open(&config, Role::Owner("dev"), clock.clone()).await?;
+    let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
+    let host = Host::build(parts).await?;
+    let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
+    Ok(Started { host, others, keys, url, api, db })
+}
+
+/// What `dev` decides for itself: its own token and secret, and a directory that is not the production's.
 fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
-    let sources = sources.with_flag("dev", "telegram.token", TOKEN);
+    // Of the secret the real value comes with the directory; until then nobody else's is to be read.
+    let sources =
+        sources.with_flag("dev", "telegram.token", TOKEN).with_flag("dev", "bot.backend_secret", "not-yet-made");
     let mut config = Config::load(sources.clone())?;
     if demo == Demo::Play && matches!(config.place("log.level"), Place::Default) {
         // The demo is told on this terminal; an access log between its lines would drown it.

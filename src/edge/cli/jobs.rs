@@ -11,13 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::args::{JobsVerb, Location, Overrides, Printed, job_name};
 use super::print::{Printer, Row, note, or_dash};
 use super::{Exit, beside};
-use crate::app::open_store;
 use crate::config::Config;
 use crate::edge::host::assemble;
 use crate::edge::jobs::{Driver, Job, RunRow, Schedule, Zone, find, last_runs, request, requested_run};
 use crate::edge::log;
 use crate::kernel::clock::{UnixMs, rfc3339};
-use crate::kernel::store::{Db, OpenError, Role};
+use crate::kernel::store::{Db, OpenError};
 
 /// How often the server's answer is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(75);
@@ -120,7 +119,7 @@ async fn run_job(config: &Config, args: RunArgs) -> anyhow::Result<Exit> {
     let job = find(&args.name).expect("clap has checked the name against the same list");
     // A guest makes no database and migrates none, so a wrong directory is refused before one is made there.
     beside::open(config)?.close().await;
-    let ran = match open_store(&config.store, Role::Owner("jobs run"), beside::clock_of(&config.store.data_dir)) {
+    let ran = match beside::take(config, "jobs run") {
         Ok(db) => Some(run_here(config, db, job).await?),
         Err(OpenError::Held { .. }) => ask(config, job, Duration::from_secs(args.timeout)).await?,
         Err(error) => return Err(error.into()),
@@ -139,7 +138,9 @@ async fn run_job(config: &Config, args: RunArgs) -> anyhow::Result<Exit> {
 async fn run_here(config: &Config, db: Db, job: &'static Job) -> anyhow::Result<RanBody> {
     log::init(&config.log)?;
     let app = Arc::new(assemble(config, db.clone(), CancellationToken::new()).await?);
-    let settled = Driver::new(Arc::clone(&app)).run_now(job.name).await?;
+    let driver = Driver::new(Arc::clone(&app));
+    driver.take_over().await?;
+    let settled = driver.run_now(job.name).await?;
     // What the pass has sent off is settled before the process ends.
     app.drain().await;
     db.close().await;

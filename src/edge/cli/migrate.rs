@@ -6,11 +6,10 @@ use serde::Serialize;
 
 use super::Exit;
 use super::args::{Location, MigrateArgs};
-use super::beside::clock_of;
+use super::beside::take;
 use super::print::Printer;
-use crate::app::open_store;
 use crate::config::{Config, StoreConfig};
-use crate::kernel::store::{Access, OpenError, Role, Shell, newest_schema};
+use crate::kernel::store::{Access, OpenError, Shell, newest_schema};
 
 /// The versions, before and after.
 #[derive(Serialize)]
@@ -48,7 +47,7 @@ pub(super) async fn run(location: &Location, args: MigrateArgs) -> anyhow::Resul
         printer.one(&Status { data_dir, found, known }, &text)?;
         return Ok(Exit::Ok);
     }
-    let db = open_store(&config.store, Role::Owner("migrate"), clock_of(&config.store.data_dir))?;
+    let db = take(&config, "migrate")?;
     let copy = db.migration_copy().map(Path::to_path_buf);
     db.close().await;
     let text = match (found, &copy) {

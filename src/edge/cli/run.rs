@@ -62,7 +62,7 @@ async fn serving(location: &Location, verb: Serving) -> anyhow::Result<Exit> {
         Serving::Dev(args) => {
             let demo = if args.no_demo { Demo::Skip } else { Demo::Play };
             let options = DevOptions { ready_file: args.ready_file, demo, fake: args.fake };
-            dev::run(args.serve.sources(location), options).await
+            dev::run(args.serve.dev_sources(location), options).await
         }
         Serving::Fake(args) => {
             let data_dir = location.data_dir.clone().unwrap_or_else(|| FAKE_DATA_DIR.into());

@@ -49,6 +49,7 @@ pub(crate) async fn keep_metrics_tidy(handle: PrometheusHandle) {
 fn describe() {
     describe_counter!("pillarbox_http_requests_total", "Requests answered, by method, route and status");
     describe_histogram!("pillarbox_http_request_seconds", "Time until a request was answered");
+    describe_gauge!("pillarbox_http_connections", "Connections open when the last one came; 512 is the most");
     describe_histogram!("pillarbox_commit_batch_size", "Writes that shared one commit");
     describe_histogram!("pillarbox_commit_seconds", "Time of a batch of writes with its commit");
     describe_gauge!("pillarbox_write_queue", "Writes that wait");

@@ -90,7 +90,7 @@ impl Limits {
     pub(crate) fn new(config: &HttpConfig) -> Self {
         Self {
             body_bytes: config.body_limit_bytes,
-            headers: Duration::from_secs(30),
+            headers: Duration::from_secs(10),
             body: Duration::from_secs(30),
             request: Duration::from_secs(60),
             shutdown: config.shutdown_timeout,

@@ -26,6 +26,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits,
     let mut connections = JoinSet::new();
     while let Some((stream, seat)) = next(&listener, &seats, &mut connections, &shutdown).await {
         connections.spawn(converse(stream, router.clone(), limits, shutdown.clone(), seat));
+        metrics::gauge!("pillarbox_http_connections")
+            .set(f64::from(u32::try_from(connections.len()).unwrap_or(u32::MAX)));
     }
     drop(listener);
     let ended = async { while connections.join_next().await.is_some() {} };

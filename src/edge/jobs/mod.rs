@@ -1,12 +1,32 @@
 //! Jobs: the one list of what runs by itself, and the driver that runs it.
 //!
-//! A job is a pass: no input, bounded, idempotent, answering what it did. The driver knows none of them. Each runs one
-//! at a time (a mutex saves work; claims save truth); a busy one is skipped. Timers: one task per job, which sleeps on
-//! the injected clock until the schedule or the pass itself says, and is woken by commits.
+//! **What.** A job is a pass: no input, bounded, idempotent, answering what it did. The driver knows none of them. Each
+//! runs one at a time (a mutex saves work; claims save truth). Timers: one task per job, which sleeps on the injected
+//! clock until the schedule or the pass itself says, and is woken by commits.
+//!
+//! **States.** A run is running, then ok, failed or skipped; one that its process did not end is interrupted. A request
+//! waits, or is taken and has its run.
+//!
+//! **Guarantees.**
+//! - A wall clock set back stops no sweep: `src/edge/jobs/tests.rs::a_clock_set_back_stops_no_job`.
+//! - Whoever asks for a run gets one, after the one in hand: `src/edge/jobs/tests.rs::a_person_waits_for_the_run_in_hand`.
+//! - Every request is answered, also one for a job that there is not, or whose run was cut off:
+//!   `src/edge/jobs/tests.rs::what_an_earlier_process_did_not_end_is_answered_as_interrupted`.
+//! - What is listed is how the job's last run ended: `src/edge/jobs/tests.rs::a_success_after_a_failure_leaves_a_row`.
+//!
+//! **Windows.** Between the beginning of a recorded run and its end: the next start calls it interrupted. The work
+//! itself is the pass's, and is found again by the next one.
+//!
+//! **Not here.** What the passes do. No parallel runs of one job, no queue of missed instants: a sweep catches up.
 
 mod driver;
+mod housekeeping;
+mod requests;
 mod schedule;
 mod sql;
+#[cfg(test)]
+mod tests;
+mod timing;
 
 use futures_util::future::BoxFuture;
 
@@ -15,6 +35,7 @@ pub(crate) use schedule::{Schedule, Zone};
 
 use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
+use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::onboarding::calls::BACKEND_CALLS;
 
@@ -33,19 +54,28 @@ pub(crate) struct Job {
     pub(crate) why: &'static str,
     /// What it is woken by.
     pub(crate) wakes: &'static [Wake],
-    /// Whether every scheduled run leaves a row in `job_runs`; of the others only the asked-for do, and those that failed
-    /// in another way than the run before.
+    /// Which runs leave a row in `job_runs`.
     pub(crate) recorded: Recorded,
     pub(crate) run: for<'a> fn(&'a App) -> BoxFuture<'a, anyhow::Result<Pass>>,
 }
 
-/// Which runs leave a row.
+/// Which runs leave a row. Of any job those do that were asked for, that failed in another way than the run before, or
+/// that are the first to succeed after one that did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// Every scheduled one.
+    /// Also every scheduled one.
     Always,
-    /// Only those that were asked for, and those that failed in another way than the run before.
+    /// No others.
     WhenNotable,
+}
+
+/// What starts a run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// This instant of the schedule.
+    Schedule(UnixMs),
+    /// A commit, or the pass before.
+    Wake,
 }
 
 /// Every job there is, by name.
@@ -67,6 +97,15 @@ pub(crate) const JOBS: &[Job] = &[
         wakes: &[BOT_EVENTS],
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.poll_bot_outbox()),
+    },
+    Job {
+        name: "housekeeping",
+        cron: Some("0 30 3 * * *"),
+        zone: Zone::Configured,
+        why: "deletes runs, messages and calls that ended long ago",
+        wakes: &[],
+        recorded: Recorded::Always,
+        run: |app| Box::pin(housekeeping::run(app)),
     },
     Job {
         name: "ledger-prune",
@@ -133,21 +172,4 @@ pub(crate) async fn request(db: &Db, job: &'static Job) -> Result<i64, StoreErro
 /// The store's.
 pub(crate) async fn requested_run(db: &Db, request_id: i64) -> Result<Option<RunRow>, StoreError> {
     db.read(move |tx| sql::find_requested_run(tx, request_id)).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{JOBS, Schedule};
-
-    #[test]
-    fn the_list_is_sorted_unique_and_every_schedule_parses() {
-        let names: Vec<_> = JOBS.iter().map(|job| job.name).collect();
-        let mut sorted = names.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        assert_eq!(names, sorted);
-        for job in JOBS {
-            assert!(job.cron.is_none_or(|text| Schedule::parse(text, chrono_tz::UTC).is_ok()), "{}", job.name);
-        }
-    }
 }

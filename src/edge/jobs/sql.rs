@@ -3,6 +3,7 @@
 use rusqlite::{Row, named_params};
 
 use super::RunRow;
+use super::requests::Request;
 use crate::kernel::clock::{UnixMs, rfc3339};
 use crate::kernel::store::{StoreError, Tx};
 
@@ -32,11 +33,11 @@ pub(super) fn end(
     Ok(())
 }
 
-/// Marks runs that an earlier process did not end.
-pub(super) fn interrupt_running(tx: &Tx<'_>) -> Result<(), StoreError> {
+/// Ends every run that is not.
+pub(super) fn end_running(tx: &Tx<'_>, outcome: &str, error: &str) -> Result<(), StoreError> {
     tx.execute(
-        "UPDATE job_runs SET finished_at = :now, outcome = 'interrupted' WHERE outcome = 'running'",
-        named_params! { ":now": tx.now() },
+        "UPDATE job_runs SET finished_at = :now, outcome = :outcome, error = :error WHERE outcome = 'running'",
+        named_params! { ":now": tx.now(), ":outcome": outcome, ":error": error },
     )?;
     Ok(())
 }
@@ -60,33 +61,62 @@ pub(super) fn insert_request(tx: &Tx<'_>, job: &str) -> Result<i64, StoreError> 
     Ok(tx.last_insert_id())
 }
 
-/// Whether a request waits.
-pub(super) fn has_request(tx: &Tx<'_>) -> Result<bool, StoreError> {
-    tx.query_one(
-        "SELECT EXISTS (SELECT 1 FROM job_requests INDEXED BY job_requests_waiting WHERE taken_at IS NULL) AS waits",
+/// The oldest requests that wait.
+pub(super) fn waiting_requests(tx: &Tx<'_>, limit: i64) -> Result<Vec<Request>, StoreError> {
+    tx.query_all(
+        "SELECT id, job FROM job_requests INDEXED BY job_requests_waiting WHERE taken_at IS NULL
+         ORDER BY id LIMIT :limit",
+        named_params! { ":limit": limit },
+        request,
+    )
+}
+
+/// Requests that were taken and have no run.
+pub(super) fn unanswered_requests(tx: &Tx<'_>) -> Result<Vec<Request>, StoreError> {
+    tx.query_all(
+        "SELECT id, job FROM job_requests INDEXED BY job_requests_by_run
+         WHERE run_id IS NULL AND taken_at IS NOT NULL ORDER BY id",
         [],
-        |row| row.get("waits"),
+        request,
     )
 }
 
-/// Takes the oldest request that waits: its id and the job's name.
-pub(super) fn take_request(tx: &Tx<'_>) -> Result<Option<(i64, String)>, StoreError> {
-    tx.query_opt(
-        "UPDATE job_requests SET taken_at = :now
-         WHERE id = (SELECT id FROM job_requests WHERE taken_at IS NULL ORDER BY id LIMIT 1)
-         RETURNING id, job",
-        named_params! { ":now": tx.now() },
-        |row| Ok((row.get("id")?, row.get("job")?)),
+/// Takes a request, unless it is taken; how many that were.
+pub(super) fn take_request(tx: &Tx<'_>, id: i64) -> Result<usize, StoreError> {
+    tx.execute(
+        "UPDATE job_requests SET taken_at = :now WHERE id = :id AND taken_at IS NULL",
+        named_params! { ":now": tx.now(), ":id": id },
     )
 }
 
-/// Ties a request to the run that answered it.
-pub(super) fn answer_request(tx: &Tx<'_>, id: i64, run_id: i64) -> Result<(), StoreError> {
+/// Ties a request that was taken to the run that answers it.
+pub(super) fn tie_request(tx: &Tx<'_>, id: i64, run_id: i64) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE job_requests SET run_id = :run_id WHERE id = :id",
         named_params! { ":run_id": run_id, ":id": id },
     )?;
     Ok(())
+}
+
+/// Deletes up to `limit` requests that were taken before `cutoff`; how many.
+pub(super) fn delete_requests(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    tx.execute(
+        "DELETE FROM job_requests WHERE id IN (
+           SELECT id FROM job_requests WHERE taken_at < :cutoff ORDER BY id LIMIT :limit)",
+        named_params! { ":cutoff": cutoff, ":limit": limit },
+    )
+}
+
+/// Deletes up to `limit` runs that ended before `cutoff`; how many. Each job's last one stays: it is what is listed.
+pub(super) fn delete_runs(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    tx.execute(
+        "DELETE FROM job_runs WHERE id IN (
+           SELECT id FROM job_runs AS run
+           WHERE finished_at < :cutoff AND EXISTS (
+             SELECT 1 FROM job_runs AS later INDEXED BY job_runs_by_job WHERE later.job = run.job AND later.id > run.id)
+           ORDER BY id LIMIT :limit)",
+        named_params! { ":cutoff": cutoff, ":limit": limit },
+    )
 }
 
 /// The finished run that answered a request.
@@ -99,6 +129,10 @@ pub(super) fn find_requested_run(tx: &Tx<'_>, request_id: i64) -> Result<Option<
         named_params! { ":id": request_id },
         run_row,
     )
+}
+
+fn request(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request { id: row.get("id")?, job: row.get("job")? })
 }
 
 fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {

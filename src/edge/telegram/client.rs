@@ -14,6 +14,7 @@ use teloxide::requests::Payload;
 use super::Failure;
 use super::classify::{Answer, classify};
 use crate::chat::{Class, FailureCode};
+use crate::kernel::loopback::is_loopback;
 use crate::kernel::secret::Secret;
 
 /// No answer is longer than this; a hundred updates with long texts stay well below.
@@ -78,7 +79,8 @@ impl Client {
             .pool_idle_timeout(IDLE)
             // A redirect is an answer like any other: following it would send twice, and show the token elsewhere.
             .redirect(reqwest::redirect::Policy::none());
-        if is_loopback(&url) {
+        // No proxy could reach this machine's own address.
+        if url.host_str().is_some_and(is_loopback) {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|_| ClientError::Transport)?;
@@ -136,10 +138,4 @@ async fn read_body(response: &mut Response) -> Result<Vec<u8>, Failure> {
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
-}
-
-/// Whether the address is this machine's own, which no proxy could reach.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -43,3 +43,10 @@ impl ProcessLock {
         Ok(Self { _file: file })
     }
 }
+
+/// What the process that has the lock of `dir`, or the last one that had it, says of itself: `pillarbox serve, process 7`.
+/// `None` if there was none, or it could not write its name.
+pub fn find_holder(dir: &Path) -> Option<String> {
+    let holder = std::fs::read_to_string(dir.join(FILE_NAME)).ok()?;
+    Some(holder).filter(|holder| !holder.is_empty())
+}

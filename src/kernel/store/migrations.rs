@@ -17,6 +17,7 @@ const ALL: &[M<'static>] = &[
     M::up(include_str!("../../../schema/0001_bot.sql")),
     M::up(include_str!("../../../schema/0002_chat.sql")),
     M::up(include_str!("../../../schema/0003_backend_calls.sql")),
+    M::up(include_str!("../../../schema/0004_housekeeping.sql")),
 ];
 
 /// The schema version this binary writes.
@@ -50,11 +51,12 @@ pub(super) fn version(conn: &Connection) -> Result<i64, StoreError> {
 }
 
 /// `VACUUM INTO` reads one snapshot and needs no pause of writers; a stepped backup restarts at every write. The copy
-/// has its name only once it is whole, and is as private as the file it was made of.
+/// has its name only once it is whole, and is as private as the file it was made of. What is left of copies that a
+/// process did not live to finish goes first: each is as large as the database.
 fn keep_copy(conn: &Connection, file: &Path, from: i64, now: UnixMs) -> Result<PathBuf, OpenError> {
     let backups = file.with_file_name("backups");
     let unusable = |error| OpenError::unusable(&backups, error);
-    private::make_directory(&backups).map_err(unusable)?;
+    private::make_directory(&backups).and_then(|()| remove_unfinished(&backups)).map_err(unusable)?;
     let copy = backups.join(format!("before-{:04}-{now}.db", from + 1));
     let unfinished = copy.with_extension("tmp");
     let made = private::make_file(&unfinished).map_err(unusable).and_then(|()| {
@@ -68,6 +70,18 @@ fn keep_copy(conn: &Connection, file: &Path, from: i64, now: UnixMs) -> Result<P
         let _ = std::fs::remove_file(&unfinished);
     }
     made.map(|()| copy)
+}
+
+/// With the journals that SQLite keeps beside them. Whoever is here holds the process lock: nobody is making one.
+fn remove_unfinished(backups: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(backups)? {
+        let path = entry?.path();
+        let is_ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("before-"));
+        if is_ours && path.extension().is_some_and(|end| end.to_string_lossy().starts_with("tmp")) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -102,9 +116,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut conn = at_version_one(dir.path());
         let all = [M::up(FIRST), M::up("ALTER TABLE notes ADD COLUMN at INTEGER"), M::up("CREATE TABLE more (a)")];
+        std::fs::create_dir(dir.path().join("backups")).unwrap();
+        std::fs::set_permissions(dir.path().join("backups"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let unfinished = ["tmp", "tmp-journal"].map(|end| dir.path().join(format!("backups/before-0002-5.{end}")));
+        for left in &unfinished {
+            std::fs::write(left, "half a copy of a process that was ended").unwrap();
+        }
         let copy = apply_all(&all, &mut conn, &dir.path().join("pillarbox.db"), 7).unwrap().unwrap();
         assert_eq!(copy, dir.path().join("backups/before-0002-7.db"));
         assert_eq!((mode(&copy), mode(copy.parent().unwrap())), (0o600, 0o700));
+        assert!(!unfinished.iter().any(|left| left.exists()));
         assert_eq!(version(&conn).unwrap(), 3);
         let copied = Connection::open(copy).unwrap();
         assert_eq!(version(&copied).unwrap(), 1);

@@ -34,6 +34,7 @@ mod private;
 mod queue;
 mod readers;
 mod shell;
+mod text;
 mod tx;
 mod wakes;
 mod wal;
@@ -47,10 +48,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 pub use error::StoreError;
-pub use lock::ProcessLock;
+pub use lock::{ProcessLock, find_holder};
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role};
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
+pub use text::lossy_text;
 pub use tx::{Recorder, Tx, Wake};
 
 use crate::kernel::clock::Clock;

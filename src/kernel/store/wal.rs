@@ -7,9 +7,10 @@ use rusqlite::Connection;
 
 use super::StoreError;
 
-/// A checkpoint is due at so many pages (4 MB), as with SQLite's own: more makes each longer and saves nothing
-/// measured with `synchronous=FULL`.
-const DUE_AT: i64 = 1000;
+/// A checkpoint is due at so many pages (16 MB), four times SQLite's own: with a million waiting events every write of
+/// a random subject touches another page, and those that were touched twice are moved once (measured: a fifth less time
+/// an event; with few events waiting it makes no difference).
+const DUE_AT: i64 = 4000;
 /// A reader that keeps a checkpoint from finishing makes it due again only after so many further pages.
 const AGAIN_AFTER: i64 = 250;
 /// Asking for the length costs two microseconds; so many writes cannot make much more than `DUE_AT` pages.

@@ -75,6 +75,15 @@ pub(crate) fn request(tx: &Tx<'_>, source: &str, notification: &WebNotification)
     Ok(())
 }
 
+/// Deletes up to `limit` calls that were answered or given up before `cutoff`; how many. Their keys are forgotten with
+/// them.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn prune(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    sql::delete_finished(tx, cutoff, limit)
+}
+
 /// What a pass did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {

@@ -137,3 +137,13 @@ pub(super) fn give_up(tx: &Tx<'_>, fence: Fence, code: &str) -> Result<usize, St
         named_params! { ":now": tx.now(), ":code": code, ":id": fence.id, ":attempts": fence.attempts },
     )
 }
+
+/// Deletes up to `limit` calls that were closed before `cutoff`, the oldest first; how many.
+pub(super) fn delete_finished(tx: &Tx<'_>, cutoff: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    tx.execute(
+        "DELETE FROM backend_calls WHERE id IN (
+           SELECT id FROM backend_calls INDEXED BY backend_calls_finished_at
+           WHERE finished_at < :cutoff ORDER BY finished_at LIMIT :limit)",
+        named_params! { ":cutoff": cutoff, ":limit": limit },
+    )
+}

@@ -62,7 +62,7 @@ impl World {
     }
 
     async fn pass(&self) -> Result<Report, BackendError> {
-        self.consumer.run_once().await
+        self.consumer.run_once(|| ()).await
     }
 
     async fn processed(&self) -> u64 {

@@ -52,7 +52,7 @@ async fn a_backend_that_stays_away_is_told_once_and_calls_leave_when_they_are_co
 
     for request in 1..=7 {
         requests(&peer, "/pending", request).await;
-        // Looked at during a run that succeeds: those before it have been recorded, and it leaves no row itself.
+        // Looked at during a run that succeeds: those before it have been recorded.
         match request {
             4 => assert_eq!(failed_runs(&db).await, 1, "the same fault is told once"),
             7 => assert_eq!(failed_runs(&db).await, 3, "one that comes back or changes is told again"),

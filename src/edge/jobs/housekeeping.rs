@@ -1,0 +1,38 @@
+//! The job that deletes what nobody needs any more, a batch at a time: what has ended, and ended long ago.
+
+use serde_json::json;
+
+use super::sql;
+use crate::app::{Again, App, Pass};
+use crate::kernel::batches::delete_in_batches;
+use crate::kernel::clock::UnixMs;
+use crate::kernel::store::{StoreError, Tx};
+use crate::{chat, onboarding};
+
+const DAY_MS: i64 = 86_400_000;
+/// Recorded runs and the requests for them: a month shows whether a fault is new, and nothing else asks for them.
+const KEEP_RUNS_MS: i64 = 30 * DAY_MS;
+/// Messages that are closed: a quarter is how far back a person may ask why something did or did not arrive, and longer
+/// than whatever queued one might queue it again, which its key would then no longer stop.
+const KEEP_MESSAGES_MS: i64 = 90 * DAY_MS;
+/// Calls to a remote backend that are closed: as long as the messages they are about.
+const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
+
+/// Deletes up to so many rows from before an instant; how many.
+type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
+
+/// One pass. Requests go before runs: one whose run is gone would look as if it had none.
+pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
+    let counts = json!({
+        "jobRequests": prune(app, KEEP_RUNS_MS, sql::delete_requests).await?,
+        "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
+        "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
+        "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
+    });
+    Ok(Pass { counts, again: Again::Later })
+}
+
+async fn prune(app: &App, keep_ms: i64, delete: Delete) -> Result<u64, StoreError> {
+    let before = move |tx: &Tx<'_>, limit| delete(tx, tx.now().saturating_sub(keep_ms), limit);
+    delete_in_batches(app.db(), app.stop(), before).await
+}

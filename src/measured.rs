@@ -1,0 +1,115 @@
+//! What `tests/bench` drives: thin functions over the crate's own code. Not an API; nothing else may rest on it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{self, App, Parts};
+use crate::backend::{self, Ack, Emitted, NewBotEvent, page};
+use crate::config::{Config, Sources};
+use crate::kernel::clock::Clock;
+use crate::kernel::contract::BotEventType;
+use crate::kernel::store::{Db, Role};
+
+/// An app on a data directory, with everyone who records events and the local consumer, and no job running.
+#[derive(Clone)]
+pub struct Measured {
+    db: Db,
+    app: Arc<App>,
+}
+
+impl Measured {
+    /// Opens `dir` with the default settings, as `serve` does.
+    ///
+    /// # Errors
+    /// What stands in the way, in words.
+    pub async fn open(dir: &Path) -> anyhow::Result<Self> {
+        let sources = Sources::empty().with_set("bot.event_source=local");
+        let config = Config::load(sources.with_flag("--data-dir", "store.data_dir", dir))?;
+        let db = app::open_store(&config.store, Role::Owner("bench"), Clock::system())?;
+        let parts = Parts { db: db.clone(), messenger: None, remote: None, stop: CancellationToken::new() };
+        let app = Arc::new(App::build(&config, parts).await?);
+        Ok(Self { db, app })
+    }
+
+    /// Emits one event of this member, as `POST /bot/events` does.
+    ///
+    /// # Errors
+    /// The backend's.
+    pub async fn emit(&self, uid: i64) -> anyhow::Result<i64> {
+        let event = NewBotEvent {
+            event_type: BotEventType::NewPartner,
+            telegram_id: Some(uid),
+            magnet_uid: Some(uid),
+            payload: payload(uid),
+            dedup_key: None,
+        };
+        let emitted = self.db.write(move |tx| backend::emit(tx, &event)).await?;
+        Ok(match emitted {
+            Emitted::New(id) | Emitted::Known(id) => id,
+        })
+    }
+
+    /// Takes a page, as the local consumer does; its ids.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn claim(&self, limit: i64) -> anyhow::Result<Vec<i64>> {
+        let page = self.db.settle(move |tx| page::claim(tx, limit)).await?;
+        Ok(page.into_iter().map(|served| served.event.id).collect())
+    }
+
+    /// Acknowledges a page as processed, as `POST /bot/events/ack` does; how many were.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn acknowledge(&self, ids: Vec<i64>) -> anyhow::Result<u64> {
+        let ack = Ack { processed: ids, retry: Vec::new() };
+        Ok(self.db.settle(move |tx| backend::acknowledge(tx, &ack)).await?.processed)
+    }
+
+    /// Reads a page as `GET /bot/events/pending` does: how many events, and how long that took inside the read door.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn time_pending(&self, limit: i64) -> anyhow::Result<(usize, Duration)> {
+        let reading = self.db.read(move |tx| {
+            let started = Instant::now();
+            page::pending(tx, limit).map(|page| (page.len(), started.elapsed()))
+        });
+        Ok(reading.await?)
+    }
+
+    /// One pass of the local consumer; how many events it handled.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn consume(&self) -> anyhow::Result<u64> {
+        let pass = self.app.poll_bot_outbox().await?;
+        Ok(pass.counts.get("processed").and_then(Value::as_u64).unwrap_or(0))
+    }
+
+    /// Runs a statement, to lay down what a measurement starts from.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn prepare(&self, sql: &'static str, numbers: Vec<i64>) -> anyhow::Result<usize> {
+        Ok(self.db.settle(move |tx| tx.execute(sql, rusqlite::params_from_iter(&numbers))).await?)
+    }
+
+    /// Lets go of the directory.
+    pub async fn close(self) {
+        self.db.close().await;
+    }
+}
+
+/// What a partner's event carries.
+fn payload(uid: i64) -> Map<String, Value> {
+    match json!({ "partnerUid": uid, "partnerName": "Anna Example" }) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

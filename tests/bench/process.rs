@@ -1,0 +1,102 @@
+//! The real `serve`, as a process of its own.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+/// The binary that is shipped, built by the same `cargo bench`.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_pillarbox");
+pub(crate) const SECRET: &str = "bench-secret-0123456789abcdef0123";
+
+/// A running server; ended with its value.
+pub(crate) struct Serve {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    /// From the start of the process to its first 200 of `/readyz`.
+    pub(crate) ready_after: Duration,
+}
+
+/// Who consumes the events of the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Events {
+    ConsumedThere,
+    LeftAlone,
+}
+
+impl Serve {
+    pub(crate) fn start(data_dir: &Path, events: Events) -> anyhow::Result<Self> {
+        // Taken and given back at once: nobody else on this machine asks for just this one in between.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let source = match events {
+            Events::ConsumedThere => "bot.event_source=local",
+            Events::LeftAlone => "bot.event_source=off",
+        };
+        let started = Instant::now();
+        let child = Command::new(BINARY)
+            .arg("serve")
+            .arg("--data-dir")
+            .arg(data_dir)
+            .args(["--listen", &address.to_string(), "--set", source])
+            .env("BOT_TO_BACKEND_SECRET", SECRET)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {BINARY}"))?;
+        let mut serve = Self { child, address, ready_after: Duration::ZERO };
+        while !is_ready(address) {
+            anyhow::ensure!(started.elapsed() < Duration::from_secs(60), "serve is not ready after a minute");
+            anyhow::ensure!(serve.child.try_wait()?.is_none(), "serve ended instead of getting ready");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        serve.ready_after = started.elapsed();
+        Ok(serve)
+    }
+
+    /// Processor time so far, in clock ticks of 10 ms.
+    pub(crate) fn ticks(&self) -> anyhow::Result<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in parentheses may have blanks; utime and stime are the 12th and 13th words after it (proc(5)).
+        let after = stat.rsplit(')').next().unwrap_or_default();
+        let words: Vec<&str> = after.split_whitespace().collect();
+        Ok(words[11].parse::<u64>()? + words[12].parse::<u64>()?)
+    }
+
+    /// Resident memory now, in MiB.
+    pub(crate) fn resident_mib(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches("kB").trim().parse::<f64>()? / 1024.0)
+    }
+
+    /// Ends it in order, so that the next start finds a closed file.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        anyhow::ensure!(asked.success(), "serve could not be asked to end");
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // After `stop` there is nothing left to kill, and that is no fault.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_ready(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer.starts_with("HTTP/1.1 200"))
+    };
+    ask().unwrap_or(false)
+}

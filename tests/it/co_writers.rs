@@ -1,0 +1,105 @@
+//! Other programs that write through SQL: whatever they do to events and bindings, lanes stay in step and nobody else
+//! is held up.
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::harness::dev::Dev;
+use crate::harness::file::{column, value};
+
+const OPEN: &str = "processed_at IS NULL AND dead_lettered_at IS NULL";
+
+fn assert_lanes_in_step(conn: &Connection, after: &str) {
+    let lanes: Vec<String> =
+        column(conn, "SELECT subject || ' ' || head_id || ' ' || due_at FROM bot_event_lanes ORDER BY 1", []);
+    let heads: Vec<String> = column(
+        conn,
+        &format!(
+            "SELECT e.subject || ' ' || e.id || ' ' || COALESCE(e.next_retry_at, 0) FROM bot_event_outbox AS e
+             WHERE {OPEN} AND NOT EXISTS (SELECT 1 FROM bot_event_outbox AS b
+               WHERE b.subject = e.subject AND b.id < e.id AND b.processed_at IS NULL AND b.dead_lettered_at IS NULL)
+             ORDER BY 1"
+        ),
+        [],
+    );
+    assert_eq!(lanes, heads, "after {after}");
+}
+
+fn subjects(conn: &Connection) -> Vec<String> {
+    column(conn, &format!("SELECT subject FROM bot_event_outbox WHERE {OPEN} ORDER BY id"), [])
+}
+
+#[test]
+fn lanes_follow_whatever_is_done_to_events_and_bindings() {
+    let dev = Dev::start(&["bot.event_source=off"]);
+    let conn = dev.writer();
+    let run = |statement: &str| {
+        conn.execute_batch(statement).unwrap();
+        assert_lanes_in_step(&conn, statement);
+    };
+    run("INSERT INTO members (uid, telegram_id) VALUES (1, 11), (2, NULL)");
+    run("INSERT INTO bot_event_outbox (event_type, telegram_id) VALUES ('reactivation', 11), ('reactivation', 12)");
+    run("INSERT INTO bot_event_outbox (event_type, magnet_uid, dedup_key) VALUES ('reactivation', 1, 'a')");
+    assert_eq!(subjects(&conn), ["uid:1", "tg:12", "uid:1"]);
+    // The chat moves to another member: its own events go along, those of the member stay.
+    run("UPDATE members SET telegram_id = NULL WHERE uid = 1; UPDATE members SET telegram_id = 11 WHERE uid = 2");
+    assert_eq!(subjects(&conn), ["uid:2", "tg:12", "uid:1"]);
+    run("DELETE FROM members WHERE uid = 2");
+    assert_eq!(subjects(&conn), ["tg:11", "tg:12", "uid:1"]);
+    run("UPDATE bot_event_outbox SET magnet_uid = 5 WHERE telegram_id = 12");
+    run(
+        "UPDATE bot_event_outbox SET next_retry_at = 99 WHERE id = 1; UPDATE bot_event_outbox SET subject = 'x:1' WHERE id = 1",
+    );
+    run("INSERT OR REPLACE INTO bot_event_outbox (event_type, magnet_uid, dedup_key) VALUES ('registered', 9, 'a')");
+    assert_eq!(value::<i64>(&conn, "SELECT count(*) FROM bot_event_outbox WHERE dedup_key = 'a'", []), 1);
+    assert_eq!(
+        value::<i64>(&conn, "SELECT magnet_uid FROM bot_event_outbox WHERE dedup_key = 'a'", []),
+        1,
+        "the first"
+    );
+    run("INSERT INTO bot_event_outbox (id, event_type, magnet_uid) VALUES (100, 'reactivation', 5)");
+    run("INSERT INTO bot_event_outbox (id, event_type, magnet_uid) VALUES (50, 'reactivation', 5)");
+    run("DELETE FROM bot_event_outbox WHERE id = 50");
+    run("UPDATE bot_event_outbox SET processed_at = 1, outcome = 'handled' WHERE id = 100");
+    run("UPDATE bot_event_outbox SET processed_at = NULL, outcome = NULL WHERE id = 100");
+    for refused in [
+        "INSERT OR REPLACE INTO bot_event_outbox (id, event_type, magnet_uid) VALUES (100, 'reactivation', 6)",
+        "UPDATE bot_event_outbox SET id = 7000 WHERE id = 100",
+        "INSERT INTO bot_event_outbox (id, event_type, magnet_uid) VALUES (-5, 'reactivation', 6)",
+        "INSERT INTO bot_event_outbox (event_type, magnet_uid, payload) VALUES ('reactivation', 6, '[1]')",
+        "INSERT INTO bot_event_outbox (event_type, magnet_uid, payload)
+         VALUES ('reactivation', 6, json_object('x', hex(zeroblob(9000))))",
+        "INSERT INTO bot_event_outbox (event_type) VALUES ('reactivation')",
+    ] {
+        assert!(conn.execute_batch(refused).is_err(), "{refused}");
+        assert_lanes_in_step(&conn, refused);
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_read_fail_by_themselves_and_hold_up_nobody_else() {
+    let dev = Dev::start(&[]);
+    let conn = dev.writer();
+    crate::harness::file::add_person(&conn, 8, 108);
+    conn.execute_batch(
+        "INSERT INTO bot_users (telegram_id, magnet_uid, first_name, stage) VALUES (109, 9, CAST(x'4a6f73e9' AS TEXT), 6);
+         INSERT INTO bot_event_outbox (event_type, magnet_uid, payload) VALUES
+           ('registered', 1, '{\"parentUid\": 3, \"n\": 1e999}'),
+           ('registered', 2, '{\"parentUid\": 3, \"s\": \"\\ud800\"}'),
+           ('new_partner', 3, CAST(x'7b22706172746e6572556964223a312c22706172746e65724e616d65223a224a6f73e9227d' AS TEXT)),
+           (CAST(x'e9' AS TEXT), 4, NULL),
+           ('reactivation', 9, NULL)",
+    )
+    .unwrap();
+    let last = dev.emit(&json!({"eventType": "reactivation", "magnetUid": 8, "telegramId": "108"}));
+    dev.until_event(last, "handled", 0);
+    dev.until_event(5, "handled", 0);
+    dev.until_event(3, "handled", 0);
+    for unreadable in [1, 2, 4] {
+        dev.until_event(unreadable, "open", 1);
+    }
+    let why: String = value(&conn, "SELECT last_error FROM bot_event_outbox WHERE id = 1", []);
+    assert_eq!(why, "the payload is not readable");
+    dev.until_message(&format!("event:local:{last}:reactivation"), "sent");
+    assert!(dev.command(&["outbox", "list"]).status.success());
+}
