@@ -20,6 +20,9 @@ async fn filled(dir: &Path) -> Db {
     }
     let in_file = async || std::fs::metadata(database(dir)).unwrap().len() > 4 << 20;
     until("a checkpoint has moved the events into the file", in_file).await;
+    // The writer checkpoints between two batches, so once it answers, the checkpoint has ended: one that still ran would
+    // write over the damage.
+    db.probe().await.unwrap();
     db
 }
 
