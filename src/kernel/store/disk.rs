@@ -174,7 +174,9 @@ fn name_of_network(magic: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Disk, PIECE, Reserve, name_of_network};
+    use std::time::Instant;
+
+    use super::{CALM, Disk, Filled, LastWrite, PIECE, Reserve, name_of_network};
 
     #[test]
     fn the_ballast_is_laid_piece_by_piece_and_changes_no_answer() {
@@ -186,6 +188,23 @@ mod tests {
             assert!(!disk.is_low(false));
         }
         assert!(disk.drop_ballast() && !disk.drop_ballast());
+    }
+
+    #[test]
+    fn a_disk_found_full_stays_so_until_writes_have_succeeded_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new(dir.path(), 0, 0, Reserve::Kept);
+        assert!(!disk.is_still_full(LastWrite::Failed));
+        // As a quota has it: no number of free bytes tells of it.
+        let found = |at| *disk.filled() = Some(Filled { free: u64::MAX, at });
+        found(Instant::now());
+        assert!(disk.is_still_full(LastWrite::Failed) && disk.is_still_full(LastWrite::Committed));
+        found(Instant::now().checked_sub(CALM).unwrap());
+        assert!(disk.is_still_full(LastWrite::Failed));
+        assert!(!disk.is_still_full(LastWrite::Committed));
+        assert!(!disk.is_still_full(LastWrite::Failed), "it is over");
+        *disk.filled() = Some(Filled { free: 0, at: Instant::now() });
+        assert!(!disk.is_still_full(LastWrite::Failed), "much more is free");
     }
 
     #[test]

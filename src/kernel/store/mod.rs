@@ -15,6 +15,8 @@
 //! - A wake fires after the commit or not at all: `tests/it/store.rs::a_wake_fires_after_the_commit_and_never_for_what_was_taken_back`.
 //! - A full disk stops intake and not settles: `tests/it/store_faults.rs::a_full_disk_stops_intake_and_not_settles_and_heals_without_reopening`.
 //! - A damaged file is not written any more, not even by closing it: `tests/it/damage.rs::a_file_damaged_under_load`.
+//! - Nor is one that was moved, or whose lock file is gone: `tests/it/damage.rs::a_lock_file_that_was_removed_or_replaced`.
+//! - A first start that was cut off is no obstacle: `tests/it/opening.rs::a_change_that_was_cut_off_is_taken_back_by_the_owner`.
 //!
 //! # Windows
 //! - The process dies before the commit: nothing of the batch is in the file, and nobody was told otherwise.
