@@ -5,9 +5,11 @@ what arrives there is the protocol, and not what our own fake happens to accept.
 """
 
 import asyncio
+import json
 import pathlib
 import tempfile
 import threading
+import time
 import unittest
 
 from aiohttp import web
@@ -21,6 +23,10 @@ PEOPLE = """
 INSERT INTO bot_users (telegram_id, magnet_uid, first_name, lang) VALUES
     (103, 3, 'Boris', 'en'), (107, NULL, 'Anna', 'ru'), (109, 9, 'Clara', 'en'), (9007199254740993, 11, 'Dmitri', 'en')
 """
+
+
+def now_ms():
+    return int(time.time() * 1000)
 
 
 class Emulator:
@@ -115,7 +121,17 @@ class Messages(unittest.TestCase):
             self.assertIn(f"partner {uid}.", text)
 
     def test_a_refusal_there_is_an_outcome_here(self):
-        self.emit("new_partner", 9, 109, partnerUid=7, partnerName="x" * 5000)
+        # Events make no message of this length; whatever is queued is sent as it stands.
+        fallback = json.dumps(
+            {"notification": {"magnetUid": 9, "kind": "new_partner", "title": "A partner", "body": "Somebody joined."}}
+        )
+        pillarbox.run(
+            "sql", "--write",
+            f"""INSERT INTO telegram_messages
+                  (chat_id, kind, lane, text, format, dedup_key, due_at, waiting_since, created_at, fallback)
+                VALUES (109, 'event', 'transactional', '{"x" * 5000}', 'plain', 'too long', 0, {now_ms()}, {now_ms()},
+                        '{fallback}')""",
+        )
         told = eventually(
             "the web notification instead",
             lambda: pillarbox.run("sql", "SELECT magnet_uid, kind FROM web_notifications"),
