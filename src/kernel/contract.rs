@@ -95,11 +95,10 @@ impl Payload {
     /// Reads the text of a column that the schema holds to be an object.
     pub fn read(text: Option<String>) -> Self {
         let Some(text) = text else { return Self::None };
-        match (serde_json::from_str(&text), RawValue::from_string(text)) {
-            (Ok(fields), _) => Self::Fields(fields),
-            (Err(_), Ok(raw)) => Self::Unreadable(raw),
-            (Err(_), Err(_)) => Self::Unreadable(RawValue::NULL.to_owned()),
+        if let Ok(fields) = serde_json::from_str(&text) {
+            return Self::Fields(fields);
         }
+        Self::Unreadable(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
     }
 
     /// A field, if there are fields and it is one of them.

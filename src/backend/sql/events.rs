@@ -65,17 +65,18 @@ pub(crate) fn due_page(tx: &Tx<'_>, limit: i64) -> Result<Vec<Served>, StoreErro
     tx.query_all(DUE_PAGE, named_params! { ":now": tx.now(), ":boot": tx.boot(), ":limit": limit }, served)
 }
 
+/// By position, in the order of [`DUE_PAGE`]: looking nine names up for each event was a tenth of a page's time.
 fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
     let event = BotEvent {
-        id: row.get("id")?,
-        event_type: lossy_text(row, "event_type")?.unwrap_or_default(),
-        telegram_id: row.get("telegram_id")?,
-        magnet_uid: row.get("magnet_uid")?,
-        payload: Payload::read(lossy_text(row, "payload")?),
-        created_at: row.get("created_at")?,
-        attempts: row.get("attempts")?,
+        id: row.get(0)?,
+        event_type: lossy_text(row, 1)?.unwrap_or_default(),
+        telegram_id: row.get(2)?,
+        magnet_uid: row.get(3)?,
+        payload: Payload::read(lossy_text(row, 4)?),
+        created_at: row.get(5)?,
+        attempts: row.get(6)?,
     };
-    Ok(Served { subject: row.get("subject")?, event, due_at: row.get("due_at")? })
+    Ok(Served { subject: row.get(7)?, event, due_at: row.get(8)? })
 }
 
 /// Marks events as held by this boot until then.

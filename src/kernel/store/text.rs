@@ -1,6 +1,6 @@
 //! Text that another program wrote. SQLite takes any bytes for text; Rust does not.
 
-use rusqlite::Row;
+use rusqlite::{Row, RowIndex};
 use rusqlite::types::ValueRef;
 
 /// A column's text with whatever is not UTF-8 in it replaced; `None` for NULL. For every text that a co-writer may have
@@ -8,7 +8,7 @@ use rusqlite::types::ValueRef;
 ///
 /// # Errors
 /// [`rusqlite::Error::InvalidColumnName`] for a column that the statement does not have.
-pub fn lossy_text(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<String>> {
+pub fn lossy_text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
         _ => None,
