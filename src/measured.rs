@@ -59,7 +59,7 @@ impl Measured {
     /// The store's.
     pub async fn claim(&self, limit: i64) -> anyhow::Result<Vec<i64>> {
         let page = self.db.settle(move |tx| page::claim(tx, limit)).await?;
-        Ok(page.into_iter().map(|served| served.event.id).collect())
+        Ok(page.into_iter().map(|served| served.id()).collect())
     }
 
     /// Acknowledges a page as processed, as `POST /bot/events/ack` does; how many were.

@@ -34,7 +34,7 @@ impl Backend for LocalBackend {
                 return Ok(Vec::new());
             }
             let served = self.db.settle(move |tx| page::claim(tx, limit)).await?;
-            Ok(served.into_iter().map(|s| PageEvent { subject: s.subject, event: s.event }).collect())
+            Ok(served.into_iter().map(|s| PageEvent { subject: s.subject.clone(), event: s.into_event() }).collect())
         }
         .boxed()
     }

@@ -5,16 +5,31 @@
 
 use super::{LEASE, sql};
 use crate::kernel::clock::UnixMs;
-use crate::kernel::contract::BotEvent;
+use crate::kernel::contract::{BotEvent, Payload};
 use crate::kernel::store::{StoreError, Tx};
 
 /// One event of a page, with the subject whose order it is in.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) subject: String,
-    pub(crate) event: BotEvent,
+    /// The event without its payload.
+    pub(super) event: BotEvent,
+    /// The payload as it is stored. Taking it apart is not the writer's work: it waits for [`Served::into_event`].
+    pub(super) payload: Option<String>,
     /// When it may be handled; later than now only behind a head that is due.
     pub(super) due_at: UnixMs,
+}
+
+impl Served {
+    /// The event's id.
+    pub(crate) fn id(&self) -> i64 {
+        self.event.id
+    }
+
+    /// The event whole; to be called outside any transaction.
+    pub(crate) fn into_event(self) -> BotEvent {
+        BotEvent { payload: Payload::read(self.payload), ..self.event }
+    }
 }
 
 /// The next page, without taking it: twice gives the same.
@@ -65,7 +80,7 @@ pub(crate) fn release(tx: &Tx<'_>, ids: &[i64]) -> Result<(), StoreError> {
 }
 
 fn ids(page: &[Served]) -> Vec<i64> {
-    page.iter().map(|served| served.event.id).collect()
+    page.iter().map(Served::id).collect()
 }
 
 fn lease_end(tx: &Tx<'_>) -> UnixMs {

@@ -72,11 +72,11 @@ fn served(row: &Row<'_>) -> rusqlite::Result<Served> {
         event_type: lossy_text(row, 1)?.unwrap_or_default(),
         telegram_id: row.get(2)?,
         magnet_uid: row.get(3)?,
-        payload: Payload::read(lossy_text(row, 4)?),
+        payload: Payload::None,
         created_at: row.get(5)?,
         attempts: row.get(6)?,
     };
-    Ok(Served { subject: row.get(7)?, event, due_at: row.get(8)? })
+    Ok(Served { subject: row.get(7)?, event, payload: lossy_text(row, 4)?, due_at: row.get(8)? })
 }
 
 /// Marks events as held by this boot until then.

@@ -19,6 +19,7 @@ use tracing::Instrument;
 use super::decode::{AtMost, JsonBody, NoQuery, check_text, parameters};
 use super::error::{Fault, Problem};
 use super::{Consumer, HttpState};
+use crate::backend::page::Served;
 use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE, NewBotEvent, Retry};
 use crate::kernel::contract::{BotEvent, BotEventType, TAKES_REASONS};
 use crate::kernel::store::Db;
@@ -72,7 +73,7 @@ pub(super) async fn pending(
     PageLimit(limit): PageLimit,
 ) -> Result<([(&'static str, &'static str); 1], Json<PendingBody>), Problem> {
     let page = state.db.read(move |tx| backend::page::pending(tx, limit)).await?;
-    let events = page.into_iter().map(|served| served.event).collect();
+    let events = page.into_iter().map(Served::into_event).collect();
     Ok(([(TAKES_REASONS, "1")], Json(PendingBody { events })))
 }
 

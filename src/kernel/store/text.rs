@@ -1,7 +1,7 @@
 //! Text that another program wrote. SQLite takes any bytes for text; Rust does not.
 
-use rusqlite::{Row, RowIndex};
 use rusqlite::types::ValueRef;
+use rusqlite::{Row, RowIndex};
 
 /// A column's text with whatever is not UTF-8 in it replaced; `None` for NULL. For every text that a co-writer may have
 /// written in another encoding: one row that cannot be read would stop everybody's page, or every send.
