@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -94,17 +94,23 @@ where
     }
 }
 
+/// How long the writer stays awake with nothing to do; about what a sleep and a waking cost.
+const LINGER: Duration = Duration::from_micros(40);
+
 /// The queue itself.
 pub(super) struct Queue {
     state: Mutex<State>,
     arrived: Condvar,
     cap: usize,
+    lingers: bool,
 }
 
 struct State {
     waiting: VecDeque<Box<dyn Queued>>,
     /// The writer sleeps and wants to be notified; while it works, a notification would be a wasted system call.
     parked: bool,
+    /// The writer comes from a batch, not from a nap.
+    served: bool,
     closing: bool,
 }
 
@@ -117,8 +123,9 @@ pub(super) enum Taken {
 
 impl Queue {
     pub(super) fn new(cap: usize) -> Self {
-        let state = State { waiting: VecDeque::new(), parked: false, closing: false };
-        Self { state: Mutex::new(state), arrived: Condvar::new(), cap }
+        let lingers = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+        let state = State { waiting: VecDeque::new(), parked: false, served: false, closing: false };
+        Self { state: Mutex::new(state), arrived: Condvar::new(), cap, lingers }
     }
 
     pub(super) fn push(&self, class: Class, write: Box<dyn Queued>) -> Result<(), StoreError> {
@@ -139,6 +146,7 @@ impl Queue {
 
     /// Everything that waits; sleeps up to `nap` when nothing does.
     pub(super) fn take(&self, nap: Duration) -> Taken {
+        self.linger();
         let mut state = self.lock();
         if state.waiting.is_empty() && !state.closing {
             state.parked = true;
@@ -146,10 +154,27 @@ impl Queue {
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.parked = false;
         }
+        state.served = !state.waiting.is_empty();
         match (state.waiting.is_empty(), state.closing) {
             (false, _) => Taken::Writes(std::mem::take(&mut state.waiting)),
             (true, false) => Taken::Idle,
             (true, true) => Taken::Closed,
+        }
+    }
+
+    /// Waits a moment for the next write before going to sleep: whoever has just been answered often has another, and
+    /// both would pay for the sleep and the waking. On a machine with one processor it would only be in their way.
+    fn linger(&self) {
+        let begun = Instant::now();
+        while self.lingers && begun.elapsed() < LINGER {
+            let state = self.lock();
+            if !state.served || !state.waiting.is_empty() || state.closing {
+                return;
+            }
+            drop(state);
+            for _ in 0..32 {
+                std::hint::spin_loop();
+            }
         }
     }
 
