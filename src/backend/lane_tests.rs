@@ -1,12 +1,10 @@
 //! The lanes against what they are made from: whatever anybody writes, each is its subject's lowest open event.
 
-use std::time::Duration;
-
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::kernel::clock::Clock;
-use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
+use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 
 /// What another program may do to the tables; `at` picks one of the events there are.
 #[derive(Clone, Debug)]
@@ -94,15 +92,7 @@ const SHOULD_BE: &str = "SELECT subject, id AS head_id, COALESCE(next_retry_at, 
 #[tokio::test]
 async fn every_lane_is_the_lowest_open_event_of_its_subject() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = Settings {
-        synchronous: Synchronous::Normal,
-        readers: 1,
-        queue: 16,
-        busy_timeout: Duration::from_secs(1),
-        cache: 1 << 20,
-        min_free: 0,
-        ballast: 0,
-    };
+    let settings = Settings::small();
     let db = Db::open(dir.path(), Role::Owner("test"), &settings, Clock::stopped_at(1), vec![]).unwrap();
     let check = move |tx: &Tx<'_>| {
         let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });

@@ -1,22 +1,12 @@
 //! The plans of the statements that are repeated, by the name of the index each relies on.
 
-use std::time::Duration;
-
 use crate::kernel::clock::Clock;
-use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
+use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 
 use super::sql::plans;
 
 fn settings() -> Settings {
-    Settings {
-        synchronous: Synchronous::Normal,
-        readers: 1,
-        queue: 16,
-        busy_timeout: Duration::from_secs(1),
-        cache: 1 << 20,
-        min_free: 0,
-        ballast: 0,
-    }
+    Settings::small()
 }
 
 fn plan(tx: &Tx<'_>, statement: &str) -> Result<String, StoreError> {

@@ -37,24 +37,16 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use tokio_util::sync::CancellationToken;
 
     use super::{BATCH, PAUSE, delete_in_batches};
     use crate::kernel::clock::Clock;
-    use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
+    use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 
     fn open(dir: &std::path::Path) -> Db {
-        let settings = Settings {
-            synchronous: Synchronous::Normal,
-            readers: 1,
-            queue: 64,
-            busy_timeout: Duration::from_secs(1),
-            cache: 1 << 20,
-            min_free: 0,
-            ballast: 0,
-        };
+        let settings = Settings::small();
         Db::open(dir, Role::Owner("test"), &settings, Clock::stopped_at(1), vec![]).unwrap()
     }
 

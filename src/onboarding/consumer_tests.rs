@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::{Consumer, Context};
 use crate::kernel::clock::Clock;
 use crate::kernel::contract::{BotEvent, Payload, WebNotification};
-use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
+use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{Backend, BackendError, Error, Fate, Finished, PageEvent};
 
@@ -66,15 +65,7 @@ fn event(id: i64, uid: i64) -> PageEvent {
 }
 
 fn open(dir: &std::path::Path) -> Db {
-    let settings = Settings {
-        synchronous: Synchronous::Normal,
-        readers: 1,
-        queue: 16,
-        busy_timeout: Duration::from_secs(1),
-        cache: 1 << 20,
-        min_free: 0,
-        ballast: 0,
-    };
+    let settings = Settings::small();
     Db::open(dir, Role::Owner("test"), &settings, Clock::stopped_at(1_000), vec![]).unwrap()
 }
 

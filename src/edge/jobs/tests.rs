@@ -11,7 +11,7 @@ use super::{Driver, JOBS, Schedule, find, request, requested_run};
 use crate::app::{App, Parts};
 use crate::config::Config;
 use crate::kernel::clock::Clock;
-use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous};
+use crate::kernel::store::{Db, Role, Settings, StoreError};
 
 /// 2026-11-30T12:00:00Z.
 const NOON: i64 = 1_796_040_000_000;
@@ -33,15 +33,7 @@ impl World {
     }
 
     async fn on(dir: TempDir, now: i64) -> Self {
-        let settings = Settings {
-            synchronous: Synchronous::Normal,
-            readers: 1,
-            queue: 64,
-            busy_timeout: Duration::from_secs(1),
-            cache: 1 << 20,
-            min_free: 0,
-            ballast: 0,
-        };
+        let settings = Settings::small();
         let clock = Clock::stopped_at(now);
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
         let mut config = Config::default();

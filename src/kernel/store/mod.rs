@@ -36,6 +36,7 @@ mod pragmas;
 mod private;
 mod queue;
 mod readers;
+mod settings;
 mod shell;
 mod text;
 mod tx;
@@ -56,6 +57,7 @@ pub use lock::{ProcessLock, find_holder};
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role, schema_of};
 pub use rusqlite::params_from_iter;
+pub use settings::{Settings, Synchronous};
 pub use shell::{Access, Cell, Shell, ShellError, Shown, sqlite_version};
 pub use text::lossy_text;
 pub use tx::{Recorder, Tx, Wake};
@@ -65,43 +67,6 @@ use crate::kernel::id;
 use disk::LastWrite;
 use queue::{Class, Outcome, Queue, Write};
 use readers::{Readers, Reading};
-
-/// How durable a commit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synchronous {
-    /// A commit is on the disk when it is acknowledged.
-    Full,
-    /// A crash of the machine (not of the process) may lose the last commits; the file stays whole.
-    Normal,
-}
-
-impl Synchronous {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "FULL",
-            Self::Normal => "NORMAL",
-        }
-    }
-}
-
-/// How the store is run. Sizes in bytes.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How durable a commit is.
-    pub synchronous: Synchronous,
-    /// Connections that read.
-    pub readers: u32,
-    /// Writes that may wait before new ones are refused.
-    pub queue: usize,
-    /// How long another process's write lock is waited for.
-    pub busy_timeout: Duration,
-    /// The writer's page cache.
-    pub cache: u64,
-    /// Below this much free space new work is refused.
-    pub min_free: u64,
-    /// The reserve that is given up when the disk is full; 0 keeps none.
-    pub ballast: u64,
-}
 
 /// A handle on the open store; clones share it.
 #[derive(Clone)]

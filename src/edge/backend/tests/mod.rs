@@ -17,7 +17,7 @@ use super::{Pace, RemoteBackend};
 use crate::config;
 use crate::kernel::clock::Clock;
 use crate::kernel::secret::Secret;
-use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous};
+use crate::kernel::store::{Db, Role, Settings, StoreError};
 use crate::onboarding::calls::Calls;
 use crate::onboarding::consumer::Report;
 use crate::onboarding::content::{Content, Lang};
@@ -92,15 +92,7 @@ impl World {
 }
 
 fn open(dir: &std::path::Path, clock: Clock) -> Db {
-    let settings = Settings {
-        synchronous: Synchronous::Normal,
-        readers: 1,
-        queue: 64,
-        busy_timeout: Duration::from_secs(1),
-        cache: 1 << 20,
-        min_free: 0,
-        ballast: 0,
-    };
+    let settings = Settings::small();
     Db::open(dir, Role::Owner("test"), &settings, clock, vec![]).unwrap()
 }
 
