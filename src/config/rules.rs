@@ -81,7 +81,7 @@ fn http_warnings(http: &HttpConfig, warn: &mut impl FnMut(&str, &str)) {
 
 fn bot_warnings(bot: &BotConfig, with_url: bool, warn: &mut impl FnMut(&str, &str)) {
     match &bot.backend_secret {
-        None => warn("bot.backend_secret", "it is unset, so /bot and /auth answer 503; `pillarbox init` generates one"),
+        None => warn("bot.backend_secret", "it is unset, so /bot answers 503; `pillarbox init` generates one"),
         // 16 characters of hex are 64 bits: less can be tried out over a network in a patient attacker's time.
         Some(secret) if secret.expose().len() < 16 => warn("bot.backend_secret", "it is shorter than 16 characters"),
         Some(_) => {}

@@ -73,7 +73,7 @@ pub enum LogFormat {
 /// `[bot]`: the contract between bot and backend.
 #[derive(Clone, Debug)]
 pub struct BotConfig {
-    /// What `/bot` and `/auth` ask for; unset means they answer 503.
+    /// What `/bot` asks for; unset means that it answers 503.
     pub backend_secret: Option<Secret>,
     /// Where events are consumed from, `auto` resolved.
     pub event_source: EventSource,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ use crate::chat::{Error, listing};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::store::Tx;
 
+/// So many calls without a usable answer are told once: one or two happen on any network.
+const NOTICED: u32 = 3;
+
 /// Added to the longest time a call may take: what the two commits around it may cost on a slow disk.
 const LEASE_SLACK: Duration = Duration::from_secs(30);
 
@@ -38,6 +41,8 @@ pub(super) struct Hands {
     pub(super) put_down: Notify,
     tally: Mutex<Report>,
     authorized: AtomicBool,
+    /// Calls in a row that had no answer that can be used.
+    unanswered: AtomicU32,
 }
 
 /// What one look at the queue led to.
@@ -98,6 +103,7 @@ impl Hands {
             put_down: Notify::new(),
             tally: Mutex::default(),
             authorized: AtomicBool::new(true),
+            unanswered: AtomicU32::new(0),
         }
     }
 
@@ -224,8 +230,16 @@ impl Hands {
                 }
                 vec![self.parts.limiter.hold_all(UNAUTHORIZED_WAIT)]
             }
-            Outcome::Refused { class: Class::Later, .. } | Outcome::Unknown { .. } => Vec::new(),
+            Outcome::Refused { class: Class::Later, code } | Outcome::Unknown { code } => {
+                if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == NOTICED {
+                    tracing::warn!(%code, "Telegram has not answered {NOTICED} times in a row; messages wait for it");
+                }
+                Vec::new()
+            }
             Outcome::Delivered { .. } | Outcome::Refused { .. } => {
+                if self.unanswered.swap(0, Ordering::Relaxed) >= NOTICED {
+                    tracing::info!("Telegram answers again");
+                }
                 self.authorized.store(true, Ordering::Relaxed);
                 Vec::new()
             }

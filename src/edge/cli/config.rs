@@ -148,7 +148,7 @@ mod tests {
     fn check_says_ok_and_warns_of_what_is_off() {
         let page = text(|out| assert_eq!(check(Sources::empty(), out).expect("written"), Exit::Ok));
         assert!(page.starts_with("ok (no configuration file)\n"), "{page}");
-        assert!(page.contains("warning: bot.backend_secret: it is unset, so /bot and /auth answer 503"), "{page}");
+        assert!(page.contains("warning: bot.backend_secret: it is unset, so /bot answers 503"), "{page}");
         assert!(page.contains("warning: telegram.token: it is unset"), "{page}");
     }
 

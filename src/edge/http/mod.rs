@@ -121,9 +121,6 @@ impl HttpState {
 
 /// Every address there is. `others` are routes that bring their own state, under the same observation.
 pub(crate) fn router(state: HttpState, others: Router) -> Router {
-    if state.bot_secret.is_none() {
-        tracing::warn!("bot.backend_secret is not set: /bot answers 503");
-    }
     let state = Arc::new(state);
     let fetched = Router::new()
         .route("/bot/events/pending", get(bot_events::pending))
