@@ -14,6 +14,19 @@ use crate::harness::http::Client;
 use crate::harness::{Place, SECRET, text, until};
 
 #[test]
+fn a_surface_without_its_secret_is_closed_and_the_log_says_so_once() {
+    let place = Place::new();
+    let data = place.data();
+    let mut serve = place.start(&["serve", "--data-dir", text(&data), "--listen", "127.0.0.1:0"], &[]);
+    let http = Client::new(&serve.serving_url(), Some(SECRET));
+    for path in ["/bot/events/pending", "/bot/events/pending"] {
+        let refused = http.get(path);
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("secret_not_set")));
+    }
+    assert_eq!(serve.log().matches("bot.backend_secret").count(), 1, "{}", serve.log());
+}
+
+#[test]
 fn a_second_serve_says_who_holds_the_directory() {
     let place = Place::new();
     let mut first = place.start_serve("http://127.0.0.1:1", &[]);

@@ -189,13 +189,3 @@ async fn a_request_leaves_one_line_that_tells_nothing_personal() {
         assert!(!page.text().contains(word), "{word} in {}", page.text());
     }
 }
-
-#[tokio::test]
-async fn without_a_secret_the_log_says_so_once() {
-    let (page, _guard) = record_log();
-    let server = TestServer::with(Setup { secret: None, ..Setup::default() }).await;
-    server.get("/bot/events/pending").await;
-    server.get("/bot/events/pending").await;
-    let said = page.lines().into_iter().filter(|line| line["level"] == "WARN");
-    assert_eq!(said.map(|line| line["message"].clone()).collect::<Vec<_>>().len(), 1, "{}", page.text());
-}
