@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use super::{BACKOFF_BASE, ERROR_LENGTH, MAX_ATTEMPTS, sql};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::BotEventType;
+use crate::kernel::retry;
 use crate::kernel::store::{StoreError, Tx};
 
 /// An acknowledgement, as the contract's `POST /bot/events/ack` carries it.
@@ -162,7 +163,7 @@ pub(crate) fn put_off(tx: &Tx<'_>, retry: &Retry) -> Result<Acknowledged, StoreE
 /// 60 s × 2^attempts: 120 s after the first failure (contract).
 fn backoff_ms(attempts: i64) -> i64 {
     let base = i64::try_from(BACKOFF_BASE.as_millis()).unwrap_or(i64::MAX);
-    base.saturating_mul(1_i64 << attempts.clamp(0, 30))
+    retry::doubled(base, attempts, i64::MAX)
 }
 
 #[cfg(test)]

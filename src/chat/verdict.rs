@@ -7,6 +7,7 @@ use super::limiter::{millis, pause_end};
 use super::message::Format;
 use super::outcome::{Class, FailureCode, Outcome, Reason};
 use crate::kernel::clock::UnixMs;
+use crate::kernel::retry;
 
 /// The first wait after an attempt that may be repeated; it doubles with every attempt.
 const FIRST_BACKOFF_MS: i64 = 1_000;
@@ -146,8 +147,7 @@ impl Deadline {
 
 /// The wait after the `attempts`-th attempt, in milliseconds: 1 s, 2 s, 4 s and so on.
 fn backoff(attempts: i64) -> i64 {
-    let doublings = attempts.saturating_sub(1).clamp(0, 20);
-    (FIRST_BACKOFF_MS << doublings).min(LONGEST_BACKOFF_MS)
+    retry::doubled(FIRST_BACKOFF_MS, attempts.saturating_sub(1), LONGEST_BACKOFF_MS)
 }
 
 #[cfg(test)]

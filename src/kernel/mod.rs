@@ -6,5 +6,6 @@ pub mod contract;
 pub mod events;
 pub mod id;
 pub mod loopback;
+pub mod retry;
 pub mod secret;
 pub mod store;

@@ -28,6 +28,7 @@ use super::port::{BackendError, Remote};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::WebNotification;
 use crate::kernel::id;
+use crate::kernel::retry;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 
 /// Something is wanted of a remote backend.
@@ -210,7 +211,7 @@ fn count(outcome: &'static str) {
 
 /// The pause after the attempt of this number.
 fn pause_ms(attempts: i64) -> i64 {
-    (1_000_i64 << attempts.clamp(1, 20)).min(LONGEST_PAUSE_MS)
+    retry::doubled(1_000, attempts, LONGEST_PAUSE_MS)
 }
 
 #[cfg(test)]
