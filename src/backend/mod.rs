@@ -26,6 +26,7 @@ pub(crate) mod emit;
 pub(crate) mod inspect;
 #[cfg(test)]
 mod lane_tests;
+pub(crate) mod mend;
 mod notification;
 pub(crate) mod page;
 #[cfg(test)]

@@ -77,6 +77,25 @@ fn lanes_follow_whatever_is_done_to_events_and_bindings() {
 }
 
 #[test]
+fn lanes_that_were_written_by_hand_are_mended_by_housekeeping() {
+    let dev = Dev::start(&["bot.event_source=off"]);
+    let conn = dev.writer();
+    conn.execute_batch(
+        "INSERT INTO bot_event_outbox (event_type, magnet_uid) VALUES
+           ('reactivation', 1), ('reactivation', 1), ('reactivation', 2), ('reactivation', 3);
+         DELETE FROM bot_event_lanes WHERE subject = 'uid:1';
+         UPDATE bot_event_lanes SET head_id = 999 WHERE subject = 'uid:2';
+         INSERT INTO bot_event_lanes (due_at, head_id, subject) VALUES (0, 2, 'uid:1'), (5, 77, 'uid:77')",
+    )
+    .unwrap();
+    let ran = dev.http.done("/dev/jobs/housekeeping/run", &json!({}));
+    assert_eq!((&ran["outcome"], &ran["counts"]["lanesMended"]), (&json!("ok"), &json!(5)), "{ran}");
+    assert_lanes_in_step(&conn, "housekeeping");
+    let again = dev.http.done("/dev/jobs/housekeeping/run", &json!({}));
+    assert_eq!(again["counts"]["lanesMended"], 0, "{again}");
+}
+
+#[test]
 fn rows_that_cannot_be_read_fail_by_themselves_and_hold_up_nobody_else() {
     let dev = Dev::start(&[]);
     let conn = dev.writer();

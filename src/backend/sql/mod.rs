@@ -1,6 +1,7 @@
 //! Every statement on `bot_event_outbox`, its lanes and `web_notifications`; nobody else touches these tables.
 
 mod events;
+mod lanes;
 mod lists;
 
 use rusqlite::named_params;
@@ -9,6 +10,7 @@ pub(super) use events::{
     Failure, abandon, close_all_handled, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert,
     is_head, lease, put_off, release_lease, renew_lease, reopen,
 };
+pub(super) use lanes::{add_missing_lanes, has_missing_lane, has_stray_lane, remove_stray_lanes};
 pub(super) use lists::{
     count_abandoned, count_dead, count_open, count_waiting, find_row, list, newest_event, oldest_open, waiting,
 };

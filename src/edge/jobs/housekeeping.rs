@@ -1,4 +1,5 @@
-//! The job that deletes what nobody needs any more, a batch at a time: what has ended, and ended long ago.
+//! The job that deletes what nobody needs any more, a batch at a time: what has ended, and ended long ago. It also holds
+//! the lanes of bot events against the events, since both are open to other programs.
 
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use crate::app::{Again, App, Pass};
 use crate::kernel::batches::delete_in_batches;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
-use crate::{chat, onboarding};
+use crate::{backend, chat, onboarding};
 
 const DAY_MS: i64 = 86_400_000;
 /// Recorded runs and the requests for them: a month shows whether a fault is new, and nothing else asks for them.
@@ -23,7 +24,9 @@ type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
 
 /// One pass. Requests go before runs: one whose run is gone would look as if it had none.
 pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
+    let lanes = backend::mend::run_once(app.db()).await?;
     let counts = json!({
+        "lanesMended": lanes.removed + lanes.added,
         "jobRequests": prune(app, KEEP_RUNS_MS, sql::delete_requests).await?,
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
