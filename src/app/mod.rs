@@ -3,6 +3,8 @@
 mod addressees;
 mod local_backend;
 mod passes;
+#[cfg(test)]
+mod record_tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

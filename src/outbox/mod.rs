@@ -5,7 +5,7 @@
 //! **States.** Recorded. The relay that publishes to consumers is not here yet.
 //!
 //! **Guarantees.** An event is in the table if and only if its change is:
-//! `tests/it/consumer.rs::a_failed_event_is_handled_again_and_leaves_its_effects_once`.
+//! `src/app/record_tests.rs`.
 //!
 //! **Windows.** None: recording is part of the publisher's transaction.
 //!
