@@ -237,6 +237,260 @@ CREATE TABLE bot_users (
 
 CREATE INDEX bot_users_by_member ON bot_users (magnet_uid) WHERE magnet_uid IS NOT NULL;
 
+CREATE TABLE broker_lead_events (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  lead_id    TEXT NOT NULL REFERENCES broker_leads (id) ON DELETE CASCADE,
+  request_id TEXT,
+  created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  event_type TEXT NOT NULL CHECK (event_type IN ('created', 'notification_sent', 'notification_failed', 'notification_retry_requested')),
+  payload    TEXT NOT NULL DEFAULT '{}'
+             CHECK (length(CAST(payload AS BLOB)) <= 4096)
+             CHECK (CASE WHEN json_valid(payload) THEN json_type(payload) = 'object' ELSE 0 END)
+) STRICT;
+
+CREATE UNIQUE INDEX broker_lead_events_created_once ON broker_lead_events (lead_id) WHERE event_type = 'created';
+
+CREATE INDEX broker_lead_events_of_lead ON broker_lead_events (lead_id, id);
+
+CREATE TRIGGER sync_broker_lead_preparation INSTEAD OF INSERT ON broker_lead_preparation_due
+BEGIN
+  UPDATE broker_leads
+  SET (journey_type, journey_stage, journey_scenario_slug, remaining_questions, preparation, preparation_completed) = (
+    SELECT max(journey_type), max(journey_stage), max(scenario_slug), max(remaining_questions),
+      -- A merge patch drops what is null (RFC 7396).
+      json_patch('{}', json_object(
+        'journey_type', max(journey_type), 'journey_stage', max(journey_stage), 'scenario_slug', max(scenario_slug),
+        'remaining_questions', max(remaining_questions),
+        'completed_checks', CASE WHEN count(known_check) > 0
+          THEN json_group_array(known_check) FILTER (WHERE known_check IS NOT NULL) END)),
+      json_group_array(label) FILTER (WHERE known_check IS NOT NULL)
+    FROM (
+      SELECT min(place) AS place,
+        max(journey_type) AS journey_type, max(journey_stage) AS journey_stage, max(scenario_slug) AS scenario_slug,
+        max(remaining_questions) AS remaining_questions, known_check,
+        -- The label at the least place of this check: places are one digit.
+        COALESCE(NULLIF(substr(min(place || COALESCE(label, '')), 2), ''), CASE known_check
+          WHEN 'diagnosis' THEN 'Диагностика' WHEN 'finances' THEN 'Финансы'
+          WHEN 'documents' THEN 'Документы' WHEN 'next_step' THEN 'Следующий шаг' END) AS label
+      FROM (
+        SELECT place,
+          NULLIF(trim(substr(max(CASE WHEN name = 'journey_type' THEN text END), 1, 160)), '') AS journey_type,
+          NULLIF(trim(substr(max(CASE WHEN name = 'journey_stage' THEN text END), 1, 200)), '') AS journey_stage,
+          max(CASE WHEN name = 'scenario_slug' AND text IN (
+            'otkazali-v-ipoteke', 'ipoteka-s-plohoy-kreditnoy-istoriey', 'ipoteka-bez-oficialnogo-dohoda',
+            'ipoteka-bez-pervonachalnogo-vznosa') THEN text END) AS scenario_slug,
+          NULLIF(trim(substr(trim(
+            replace(max(CASE WHEN name = 'remaining_questions' THEN text END), char(3), char(10)),
+            ' ' || char(10)), 1, 700), ' ' || char(10)), '') AS remaining_questions,
+          max(CASE WHEN name = 'check' AND substr(text, 1, 80) IN ('diagnosis', 'finances', 'documents', 'next_step')
+            THEN substr(text, 1, 80) END) AS known_check,
+          NULLIF(trim(substr(max(CASE WHEN name = 'label' THEN text END), 1, 180)), '') AS label
+        FROM (
+          SELECT name, place, trim(replace(replace(
+              replace(replace(replace(text, ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' '),
+              ' ' || char(3), char(3)), char(3) || ' ', char(3))) AS text
+          FROM (
+            SELECT name, place,
+              replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
+                replace(replace(replace(replace(replace(text, char(1), ''), char(2), ''), char(3), ''),
+                  char(13, 10), char(10)), char(13), char(10)),
+                char(10), CASE WHEN name = 'remaining_questions' THEN char(3) ELSE ' ' END),
+                char(9), ' '), char(11), ' '), char(12), ' '), char(133), ' '), char(160), ' '), char(8232), ' '),
+                char(8233), ' '), char(8239), ' '), char(12288), ' ') AS text
+            FROM (
+              -- The strings at their places, in one walk over the preparation; of the two lists the first four.
+              SELECT one.value AS text,
+                CASE WHEN one.path = '$.preparation' THEN one.key
+                     WHEN one.path GLOB '*checks*' THEN 'check' ELSE 'label' END AS name,
+                CASE WHEN one.path <> '$.preparation' THEN one.key END AS place
+              FROM broker_leads AS sent,
+                json_tree(replace(replace(sent.raw_payload, '\\', '\u005c'), '\u0000', ''), '$.preparation') AS one
+              WHERE sent.id = NEW.id AND one.type = 'text'
+                AND (one.path = '$.preparation'
+                     AND one.key IN ('journey_type', 'journey_stage', 'scenario_slug', 'remaining_questions')
+                  -- SQLite writes a key with an underscore in quotes, which a later one need not.
+                  OR one.path IN ('$.preparation."completed_checks"', '$.preparation.completed_checks',
+                                  '$.preparation."completed_labels"', '$.preparation.completed_labels')
+                     AND typeof(one.key) = 'integer' AND one.key < 4)
+            ) AS found
+          ) AS spaced
+        ) AS clean
+        GROUP BY place
+      ) AS placed
+      GROUP BY known_check
+      ORDER BY place
+    ) AS known
+  )
+  WHERE id = NEW.id;
+END;
+
+CREATE VIEW broker_lead_preparation_due AS SELECT id FROM broker_leads WHERE 0;
+
+CREATE TABLE broker_lead_rate_limits (
+  fingerprint      TEXT NOT NULL,
+  window_start     INTEGER NOT NULL,
+  attempt_count    INTEGER NOT NULL,
+  first_attempt_at INTEGER NOT NULL,
+  last_attempt_at  INTEGER NOT NULL,
+  PRIMARY KEY (fingerprint, window_start)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX broker_lead_rate_limits_by_window ON broker_lead_rate_limits (window_start);
+
+CREATE TABLE broker_leads (
+  -- identity
+  id         TEXT PRIMARY KEY NOT NULL DEFAULT (
+               lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
+                     || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6))))
+               -- Over the RPC surface and on the command line a lead is found by this text.
+               CHECK (length(id) = 36 AND id NOT GLOB '*[^0-9a-f-]*'),
+  request_id TEXT CHECK (length(request_id) BETWEEN 1 AND 80),
+  created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+             CHECK (created_at BETWEEN 0 AND 253402300799999),
+  updated_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
+  -- When the lead's `created` event and its domain event were recorded; NULL for a row of another program until the sweep.
+  announced_at INTEGER,
+
+  -- CRM
+  status            TEXT NOT NULL DEFAULT 'new' CHECK (status IN ('new', 'in_progress', 'closed', 'lost', 'archived', 'cancelled')),
+  source            TEXT NOT NULL DEFAULT 'site',
+  source_page       TEXT,
+  client_name       TEXT,
+  phone             TEXT NOT NULL,
+  phone_normalized  TEXT,
+  city              TEXT,
+  preferred_contact TEXT,
+  contact_time      TEXT,
+  comment           TEXT,
+
+  -- mortgage
+  scenario               TEXT,
+  mortgage_goal          TEXT,
+  object_type            TEXT,
+  property_type          TEXT,
+  object_price_text      TEXT,
+  down_payment_text      TEXT,
+  income_type            TEXT,
+  bank_history           TEXT,
+  property_price         INTEGER,
+  down_payment           INTEGER,
+  monthly_income         INTEGER,
+  has_matkapital         INTEGER NOT NULL DEFAULT 0 CHECK (has_matkapital IN (0, 1)),
+  has_bad_credit_history INTEGER NOT NULL DEFAULT 0 CHECK (has_bad_credit_history IN (0, 1)),
+  has_previous_rejection INTEGER NOT NULL DEFAULT 0 CHECK (has_previous_rejection IN (0, 1)),
+
+  -- consent
+  consent_accepted      INTEGER NOT NULL DEFAULT 0 CHECK (consent_accepted IN (0, 1)),
+  personal_data_consent INTEGER NOT NULL DEFAULT 0 CHECK (personal_data_consent IN (0, 1)),
+
+  -- context
+  schema_version     INTEGER NOT NULL DEFAULT 1,
+  form_version       TEXT,
+  submitted_at       INTEGER,
+  form_fill_ms       INTEGER,
+  page_url           TEXT,
+  page_title         TEXT,
+  referrer           TEXT,
+  user_agent         TEXT,
+  utm_source         TEXT,
+  utm_medium         TEXT,
+  utm_campaign       TEXT,
+  utm_content        TEXT,
+  utm_term           TEXT,
+  tracking           TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(tracking)),
+  qualification      TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(qualification)),
+  spam_check         TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(spam_check)),
+  raw_payload        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(raw_payload)),
+  technical_priority TEXT,
+  delivery_channel   TEXT,
+
+  -- notification: pending → sending → sent | failed, failed → pending by a person, disabled → pending by a person
+  notification_status                    TEXT NOT NULL DEFAULT 'pending'
+                                         CHECK (notification_status IN ('disabled', 'pending', 'sending', 'sent', 'failed')),
+  notification_attempt_count             INTEGER NOT NULL DEFAULT 0 CHECK (notification_attempt_count BETWEEN 0 AND 1000000),
+  -- Claims of our own worker since the insertion or the last manual retry; at most three.
+  notification_cycle_claims              INTEGER NOT NULL DEFAULT 0 CHECK (notification_cycle_claims BETWEEN 0 AND 1000000),
+  notification_attempted_at              INTEGER,
+  notification_sent_at                   INTEGER,
+  notification_last_error                TEXT CHECK (length(notification_last_error) <= 300),
+  notification_manual_retry_count        INTEGER NOT NULL DEFAULT 0 CHECK (notification_manual_retry_count BETWEEN 0 AND 1000000),
+  notification_manual_retry_requested_at INTEGER,
+  notification_manual_retry_reason_code  TEXT CHECK (length(notification_manual_retry_reason_code) <= 100),
+
+  -- preparation: kept by the triggers below
+  journey_type          TEXT,
+  journey_stage         TEXT,
+  journey_scenario_slug TEXT,
+  remaining_questions   TEXT,
+  preparation           TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(preparation)),
+  preparation_completed TEXT NOT NULL DEFAULT '[]'
+                        CHECK (CASE WHEN json_valid(preparation_completed)
+                                    THEN json_type(preparation_completed) = 'array' ELSE 0 END),
+
+  CONSTRAINT broker_leads_sent_when_sent CHECK (notification_sent_at IS NULL OR notification_status = 'sent')
+) STRICT;
+
+CREATE INDEX broker_leads_by_age ON broker_leads (created_at, id);
+
+CREATE INDEX broker_leads_disabled ON broker_leads (created_at, id) WHERE notification_status = 'disabled';
+
+CREATE INDEX broker_leads_failed ON broker_leads (created_at, id) WHERE notification_status = 'failed';
+
+CREATE INDEX broker_leads_pending ON broker_leads (created_at, id) WHERE notification_status = 'pending';
+
+CREATE UNIQUE INDEX broker_leads_requested_once ON broker_leads (request_id) WHERE request_id IS NOT NULL;
+
+CREATE INDEX broker_leads_sending ON broker_leads (notification_attempted_at, id) WHERE notification_status = 'sending';
+
+CREATE INDEX broker_leads_sent ON broker_leads (created_at, id) WHERE notification_status = 'sent';
+
+CREATE INDEX broker_leads_unannounced ON broker_leads (created_at, id) WHERE announced_at IS NULL;
+
+CREATE TRIGGER broker_leads_id_kept BEFORE UPDATE OF id, request_id ON broker_leads
+WHEN NEW.id IS NOT OLD.id
+  OR (NEW.request_id IS NOT OLD.request_id AND NEW.request_id IS NOT NULL
+      AND EXISTS (SELECT 1 FROM broker_leads WHERE request_id = NEW.request_id))
+BEGIN
+  SELECT RAISE(ABORT, 'broker_leads: the id of a lead is kept, and a request_id is given once');
+END;
+
+CREATE TRIGGER broker_leads_preparation_inserted AFTER INSERT ON broker_leads
+WHEN json_type(NEW.raw_payload, '$.preparation') IS NOT NULL
+  OR COALESCE(NEW.journey_type, NEW.journey_stage, NEW.journey_scenario_slug, NEW.remaining_questions) IS NOT NULL
+  OR NEW.preparation <> '{}' OR NEW.preparation_completed <> '[]'
+BEGIN
+  INSERT INTO broker_lead_preparation_due (id) VALUES (NEW.id);
+END;
+
+CREATE TRIGGER broker_leads_preparation_updated AFTER UPDATE OF raw_payload ON broker_leads
+BEGIN
+  INSERT INTO broker_lead_preparation_due (id) VALUES (NEW.id);
+END;
+
+CREATE TRIGGER broker_leads_taken BEFORE INSERT ON broker_leads
+WHEN EXISTS (SELECT 1 FROM broker_leads WHERE id = NEW.id)
+  OR (NEW.request_id IS NOT NULL AND EXISTS (SELECT 1 FROM broker_leads WHERE request_id = NEW.request_id))
+BEGIN
+  SELECT RAISE(ABORT, 'broker_leads: this id or request_id is taken');
+END;
+
+CREATE TRIGGER broker_leads_updated AFTER UPDATE OF
+  request_id, created_at, status, source, source_page, client_name, phone, phone_normalized, city, preferred_contact,
+  contact_time, comment, scenario, mortgage_goal, object_type, property_type, object_price_text, down_payment_text,
+  income_type, bank_history, property_price, down_payment, monthly_income, has_matkapital, has_bad_credit_history,
+  has_previous_rejection, consent_accepted, personal_data_consent, schema_version, form_version, submitted_at,
+  form_fill_ms, page_url, page_title, referrer, user_agent, utm_source, utm_medium, utm_campaign, utm_content, utm_term,
+  tracking, qualification, spam_check, raw_payload, technical_priority, delivery_channel, notification_status,
+  notification_attempt_count, notification_attempted_at, notification_sent_at, notification_last_error,
+  notification_manual_retry_count, notification_manual_retry_requested_at, notification_manual_retry_reason_code
+ON broker_leads
+WHEN NEW.updated_at IS OLD.updated_at
+BEGIN
+  UPDATE broker_leads
+    SET updated_at = MAX(NEW.updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
+    WHERE id = NEW.id;
+END;
+
 CREATE TABLE job_requests (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   job          TEXT NOT NULL,

@@ -63,6 +63,7 @@ pub mod config;
 pub(crate) mod dev;
 pub(crate) mod edge;
 pub mod kernel;
+pub(crate) mod leads;
 #[doc(hidden)]
 pub mod measured;
 pub(crate) mod onboarding;

@@ -35,6 +35,15 @@ impl NftLevel {
     }
 }
 
+/// The lead an event is about: its ids and nothing of what the person wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lead {
+    /// The lead's id.
+    pub id: String,
+    /// The id that the form gave its request; `None` for a lead that another program inserted without one.
+    pub request_id: Option<String>,
+}
+
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,6 +83,24 @@ pub enum Event {
         from: i64,
         /// The stage now, 1 to 9.
         to: i64,
+    },
+    /// A form's lead was stored.
+    LeadReceived(Lead),
+    /// The broker's chat was told of a lead.
+    LeadNotificationSent {
+        /// The lead.
+        lead: Lead,
+        /// The number of the attempt that arrived, from one.
+        attempt: i64,
+    },
+    /// The broker's chat was not told of a lead, and will not be by itself.
+    LeadNotificationFailed {
+        /// The lead.
+        lead: Lead,
+        /// The number of the attempt that failed; 0 if there was none.
+        attempt: i64,
+        /// The short code of the reason.
+        error_code: String,
     },
 }
 
@@ -136,6 +163,30 @@ pub const CATALOGUE: &[Entry] = &[
         fields: &["telegram_id", "magnet_uid", "from", "to"],
         bot: None,
     },
+    Entry {
+        name: "lead.received",
+        version: 1,
+        aggregate: "lead",
+        source: "leads",
+        fields: &["lead_id", "request_id"],
+        bot: None,
+    },
+    Entry {
+        name: "lead.notification_sent",
+        version: 1,
+        aggregate: "lead",
+        source: "leads",
+        fields: &["lead_id", "request_id", "attempt"],
+        bot: None,
+    },
+    Entry {
+        name: "lead.notification_failed",
+        version: 1,
+        aggregate: "lead",
+        source: "leads",
+        fields: &["lead_id", "request_id", "attempt", "error_code"],
+        bot: None,
+    },
 ];
 
 impl Event {
@@ -147,6 +198,9 @@ impl Event {
             Self::PartnerJoined { .. } => 2,
             Self::NftActivated { .. } => 3,
             Self::StageAdvanced { .. } => 4,
+            Self::LeadReceived(_) => 5,
+            Self::LeadNotificationSent { .. } => 6,
+            Self::LeadNotificationFailed { .. } => 7,
         };
         &CATALOGUE[row]
     }
@@ -155,6 +209,9 @@ impl Event {
     pub fn aggregate_id(&self) -> String {
         match self {
             Self::StageAdvanced { telegram_id, .. } => telegram_id.to_string(),
+            Self::LeadReceived(lead)
+            | Self::LeadNotificationSent { lead, .. }
+            | Self::LeadNotificationFailed { lead, .. } => lead.id.clone(),
             _ => self.member().map(|member| member.uid.to_string()).unwrap_or_default(),
         }
     }
@@ -169,6 +226,13 @@ impl Event {
             Self::StageAdvanced { telegram_id, magnet_uid, from, to } => {
                 json!({ "telegram_id": telegram_id.to_string(), "magnet_uid": magnet_uid, "from": from, "to": to })
             }
+            Self::LeadReceived(lead) => json!({ "lead_id": lead.id, "request_id": lead.request_id }),
+            Self::LeadNotificationSent { lead, attempt } => {
+                json!({ "lead_id": lead.id, "request_id": lead.request_id, "attempt": attempt })
+            }
+            Self::LeadNotificationFailed { lead, attempt, error_code } => json!({
+                "lead_id": lead.id, "request_id": lead.request_id, "attempt": attempt, "error_code": error_code,
+            }),
         }
     }
 
@@ -179,7 +243,10 @@ impl Event {
             | Self::Registered { member, .. }
             | Self::PartnerJoined { member, .. }
             | Self::NftActivated { member, .. } => Some(member),
-            Self::StageAdvanced { .. } => None,
+            Self::StageAdvanced { .. }
+            | Self::LeadReceived(_)
+            | Self::LeadNotificationSent { .. }
+            | Self::LeadNotificationFailed { .. } => None,
         }
     }
 
@@ -206,8 +273,13 @@ impl Event {
 
 #[cfg(test)]
 mod tests {
-    use super::{CATALOGUE, Event, Member, NftLevel};
+    use super::{CATALOGUE, Event, Lead, Member, NftLevel};
     use crate::kernel::contract::Chat;
+
+    fn lead() -> Lead {
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057".to_owned();
+        Lead { id, request_id: Some("IP-20261130-A1B2C3".into()) }
+    }
 
     fn one_of_each() -> Vec<Event> {
         let member = Member { uid: 7, chat: Some(Chat::Preview(70)) };
@@ -217,6 +289,9 @@ mod tests {
             Event::PartnerJoined { member, partner_uid: 9, partner_name: Some("Anna".into()) },
             Event::NftActivated { member, level: NftLevel::Lp1 },
             Event::StageAdvanced { telegram_id: 70, magnet_uid: Some(7), from: 6, to: 7 },
+            Event::LeadReceived(lead()),
+            Event::LeadNotificationSent { lead: lead(), attempt: 1 },
+            Event::LeadNotificationFailed { lead: lead(), attempt: 2, error_code: "telegram_timeout".into() },
         ]
     }
 

@@ -5,4 +5,4 @@
 
 mod catalogue;
 
-pub use catalogue::{CATALOGUE, Entry, Event, Member, NftLevel};
+pub use catalogue::{CATALOGUE, Entry, Event, Lead, Member, NftLevel};

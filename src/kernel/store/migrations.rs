@@ -18,6 +18,7 @@ const ALL: &[M<'static>] = &[
     M::up(include_str!("../../../schema/0002_chat.sql")),
     M::up(include_str!("../../../schema/0003_backend_calls.sql")),
     M::up(include_str!("../../../schema/0004_housekeeping.sql")),
+    M::up(include_str!("../../../schema/0005_leads.sql")),
 ];
 
 /// The schema version this binary writes.

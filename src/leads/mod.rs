@@ -1,0 +1,26 @@
+//! Broker leads: a form's request is stored once, and the broker's chat is told of it through an atomic claim.
+
+mod lead;
+mod sql;
+
+pub(crate) use lead::NotificationStatus;
+
+use crate::kernel::store::{StoreError, Wake};
+
+/// The topic on which the notifications' worker is woken: a lead was stored, or may be notified now.
+pub(crate) const LEADS: Wake = Wake("lead-notifications");
+
+/// What can be wrong with a request to the leads.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    /// A text names none of the values that it may have.
+    #[error("no such {column}")]
+    UnknownText {
+        /// What it was to name.
+        column: &'static str,
+    },
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
