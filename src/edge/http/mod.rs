@@ -1,7 +1,8 @@
 //! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
-//! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
+//! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/livez`, `/readyz` and
+//! `/metrics` are for monitoring and tell nothing personal.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
