@@ -65,7 +65,7 @@ fn stop_while_it_opens(place: &Place, start: impl Fn() -> Process) {
     let ended = server.wait(Duration::from_secs(10));
     assert!(ended.success(), "{ended}: {}", server.log());
     assert!(server.log().contains("stopped before it served"), "{}", server.log());
-    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 3, "nothing is half done");
+    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 4, "nothing is half done");
     conn.execute_batch("ROLLBACK").unwrap();
 }
 
