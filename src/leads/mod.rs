@@ -1,8 +1,10 @@
 //! Broker leads: a form's request is stored once, and the broker's chat is told of it through an atomic claim.
 
+mod intake;
 mod lead;
 mod sql;
 
+pub(crate) use intake::{Answer, NotJson, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::NotificationStatus;
 
 use crate::kernel::store::{StoreError, Wake};
