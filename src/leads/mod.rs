@@ -4,7 +4,7 @@ mod intake;
 mod lead;
 mod sql;
 
-pub(crate) use intake::{Answer, Submission, Visitor, accept};
+pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::NotificationStatus;
 
 use crate::kernel::store::{StoreError, Wake};
