@@ -18,6 +18,7 @@ mod golden;
 mod hard_times;
 mod harness;
 mod jobs;
+mod leads_fixtures;
 mod opening;
 mod order;
 mod order_local;
