@@ -31,8 +31,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
         if !is_json(request.headers()) {
             return Err(Problem::wrong_content_type());
         }
-        let reading = read(request, &state.limits);
-        let bytes = tokio::time::timeout(state.limits.body, reading).await.map_err(|_| Problem::body_too_slow())??;
+        let bytes = bytes(request, &state.limits).await?;
         let text = std::str::from_utf8(&bytes).map_err(|error| Problem::not_utf8(error.valid_up_to()))?;
         parse(text).map(Self)
     }
@@ -51,6 +50,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 fn is_utf8_charset(parameter: &str) -> bool {
     matches!(parameter, "charset=utf-8" | "charset=\"utf-8\"" | "charset=utf8")
+}
+
+/// The body, within the limits of size and time.
+pub(super) async fn bytes(request: Request, limits: &Limits) -> Result<Vec<u8>, Problem> {
+    tokio::time::timeout(limits.body, read(request, limits)).await.map_err(|_| Problem::body_too_slow())?
 }
 
 async fn read(request: Request, limits: &Limits) -> Result<Vec<u8>, Problem> {

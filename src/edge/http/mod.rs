@@ -1,7 +1,8 @@
 //! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
-//! backend and the bot (bearer secret); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
+//! backend and the bot (bearer secret); `/rest/v1/rpc/*` are the functions of the leads' contract, for the service key;
+//! `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
@@ -20,10 +21,13 @@ mod bot_events;
 mod bot_notification;
 mod decode;
 mod error;
+mod finish;
+mod keys;
 mod leftover;
 mod metrics;
 mod monitoring;
 mod observe;
+mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -40,9 +44,10 @@ pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
 
-use crate::config::{BotConfig, EventSource, HttpConfig};
+use crate::config::{BotConfig, EventSource, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
+use crate::leads::Hands;
 
 /// What the handlers work with.
 pub(crate) struct HttpState {
@@ -52,6 +57,10 @@ pub(crate) struct HttpState {
     /// Who consumes the bot events of this file.
     pub(crate) consumer: Consumer,
     pub(crate) limits: Limits,
+    /// Who may call `/rest` and `/v1/leads`.
+    keys: keys::Keys,
+    /// The leads that this process is telling the broker of; the one who tells shares them.
+    pub(crate) hands: Hands,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -102,7 +111,13 @@ impl Limits {
 
 impl HttpState {
     /// The state of these sections; `checks` may be filled afterwards.
-    pub(crate) fn new(db: Db, bot: &BotConfig, http: &HttpConfig, metrics: PrometheusHandle) -> Self {
+    pub(crate) fn new(
+        db: Db,
+        bot: &BotConfig,
+        http: &HttpConfig,
+        leads: &LeadsConfig,
+        metrics: PrometheusHandle,
+    ) -> Self {
         let consumer = match bot.event_source {
             EventSource::Local => Consumer::ThisProcess,
             EventSource::Off | EventSource::Remote(_) => Consumer::Fetching,
@@ -112,6 +127,8 @@ impl HttpState {
             bot_secret: bot.backend_secret.clone(),
             consumer,
             limits: Limits::new(http),
+            keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
+            hands: Hands::default(),
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -136,6 +153,7 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
         .route("/readyz", get(monitoring::readyz))
         .route("/metrics", get(metrics::show));
     bot.merge(monitoring)
+        .merge(rest::routes(&state))
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)
