@@ -26,7 +26,8 @@ impl Wanted {
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
         let lines = headers.get_all(ACCEPT).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
         let text = lines.collect::<Vec<_>>().join(",");
-        let mut ranges: Vec<(&str, f32)> = text.split(',').map(str::trim).filter(|range| !range.is_empty()).map(weighed).collect();
+        let mut ranges: Vec<(&str, f32)> =
+            text.split(',').map(str::trim).filter(|range| !range.is_empty()).map(weighed).collect();
         if ranges.is_empty() {
             return Ok(Self::Rows(Nulls::Kept));
         }

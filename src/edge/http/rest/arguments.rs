@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::refusal::Refusal;
 use crate::edge::http::Limits;
-use crate::edge::http::decode;
+use crate::edge::http::decode::read;
 
 /// What a `POST` says in its query is about the answer: columns, filters, order, range.
 const WHOLE_ANSWER: [(&str, &str); 2] = [("select", "*"), ("offset", "0")];
@@ -21,13 +21,14 @@ impl Arguments {
     /// Those of a body: JSON, or a form. No body is no arguments.
     pub(super) async fn of_body(request: Request, limits: &Limits) -> Result<Self, Refusal> {
         check_query(request.uri())?;
-        let named = request.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let named =
+            request.headers().get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let essence = named.as_deref().map_or("application/json", |text| text.split(';').next().unwrap_or(text).trim());
         let is_form = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
         if !is_form && !essence.eq_ignore_ascii_case("application/json") {
             return Err(Refusal::wrong_content_type(essence));
         }
-        let bytes = decode::bytes(request, limits).await?;
+        let bytes = read(request, limits.body_bytes, limits.body).await?;
         if is_form {
             return Ok(Self::of_form(&bytes));
         }
@@ -154,7 +155,8 @@ mod tests {
         for (value, number) in [(json!(3), 3), (json!("3"), 3), (json!(-1), -1), (json!(" +7 "), 7)] {
             assert_eq!(of(&value).integer("p").unwrap(), Some(number), "{value}");
         }
-        for (value, text) in [(json!("a"), "a"), (json!(""), ""), (json!(5), "5"), (json!({"a": [1]}), r#"{"a":[1]}"#)] {
+        for (value, text) in [(json!("a"), "a"), (json!(""), ""), (json!(5), "5"), (json!({"a": [1]}), r#"{"a":[1]}"#)]
+        {
             assert_eq!(of(&value).text("p").unwrap().as_deref(), Some(text), "{value}");
         }
     }

@@ -12,7 +12,6 @@ use super::arguments::Arguments;
 use super::refusal::Refusal;
 use crate::edge::http::HttpState;
 use crate::edge::http::finish::see_through;
-use crate::kernel::store::StoreError;
 use crate::leads::{self, Ending, ErrorCode, RetryReason, SummaryError};
 
 /// One function that can be called.
@@ -166,7 +165,7 @@ impl Call {
                 let completing = async move {
                     db.settle(move |tx| leads::complete(tx, &lead, request.as_deref(), &ending, attempt)).await
                 };
-                let completed = see_through(state.limits.request, completing).await.ok_or_else(Refusal::too_slow)?;
+                let completed = see_through(state.limits.request, completing).await.ok_or_else(Refusal::unavailable)?;
                 Ok(Answer::scalar(completed?.as_str()))
             }
             Self::Retry { lead, request, reason } => {

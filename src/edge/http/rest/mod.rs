@@ -38,6 +38,7 @@ use self::functions::{Answer, Function};
 pub(super) use self::refusal::Refusal;
 use super::HttpState;
 use super::keys::{Role, Stranger};
+use super::observe::cut_off;
 
 /// The one schema there is, under the name that PostgREST and Supabase give it.
 const SCHEMA: &str = "public";
@@ -53,13 +54,10 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Router<Arc<HttpState>> {
 }
 
 /// Lets the service role pass, whatever it asks for; nobody else.
-async fn admit(
-    State(state): State<Arc<HttpState>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Refusal> {
+async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Result<Response, Refusal> {
     match state.keys.role(request.headers()) {
-        Ok(Role::Service) => Ok(next.run(request).await),
+        // Before the time limit of every request, which would be told in another shape.
+        Ok(Role::Service) => cut_off(state.limits.request.mul_f32(0.9), next.run(request)).await.map_err(Refusal::from),
         // The name is the caller's own word; whether there is such a function is not said.
         Ok(Role::Anon) => Err(Refusal::permission_denied(request.uri().path().strip_prefix(RPC))),
         Err(Stranger::Closed) => Err(Refusal::no_service_key()),

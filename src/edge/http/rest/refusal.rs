@@ -8,7 +8,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::SCHEMA;
+use crate::edge::http::decode::Unread;
 use crate::edge::http::error::Problem;
+use crate::edge::http::observe::Cut;
 use crate::kernel::store::StoreError;
 
 /// What is repeated to the caller of its own words, in characters each.
@@ -179,31 +181,46 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, "P0001", message)
     }
 
-    pub(super) fn too_slow() -> Self {
-        Problem::too_slow().into()
+    /// What it was to write may still be written.
+    pub(super) fn unavailable() -> Self {
+        let message = "The store is not available now; try again later";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "PGRST001", message)
+    }
+
+    fn internal() -> Self {
+        let message = "Something went wrong here; the log has it under this request's id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "XX000", message)
     }
 }
 
 impl From<StoreError> for Refusal {
+    /// As elsewhere on this edge, where the wait is known, too; but without the store's own words.
     fn from(error: StoreError) -> Self {
-        Problem::from(error).into()
+        let problem = Problem::from(error);
+        let mut refusal =
+            if problem.status() == StatusCode::SERVICE_UNAVAILABLE { Self::unavailable() } else { Self::internal() };
+        refusal.header = problem.header();
+        refusal
     }
 }
 
-/// What the rest of this edge says, in this shape: the status and the wait stay, the words are for these callers.
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        let status = problem.status();
-        let (code, message) = match status {
-            StatusCode::SERVICE_UNAVAILABLE => ("PGRST001", "The store is not available now; try again later"),
-            StatusCode::PAYLOAD_TOO_LARGE => ("PGRST102", "The body is too large"),
-            StatusCode::REQUEST_TIMEOUT => ("PGRST102", "The body did not arrive in time"),
-            StatusCode::BAD_REQUEST => ("PGRST102", "The body ended early or was framed wrongly"),
-            _ => ("XX000", "Something went wrong here; the log has it under this request's id"),
+impl From<Unread> for Refusal {
+    fn from(unread: Unread) -> Self {
+        let (status, message) = match unread {
+            Unread::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time"),
+            Unread::BrokenOff => (StatusCode::BAD_REQUEST, "The body ended early or was framed wrongly"),
         };
-        let mut refusal = Self::new(status, code, message);
-        refusal.header = problem.header();
-        refusal
+        Self::new(status, "PGRST102", message)
+    }
+}
+
+impl From<Cut> for Refusal {
+    fn from(cut: Cut) -> Self {
+        match cut {
+            Cut::Panic => Self::internal(),
+            Cut::TooSlow => Self::unavailable(),
+        }
     }
 }
 

@@ -189,7 +189,14 @@ async fn a_stable_function_is_read_by_get_and_head() {
     let head = server.rest("HEAD", &path, &[], b"").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(server.rest("HEAD", &format!("{SUMMARY}?p_lead_id={NOBODY}"), &[], b"").await.status, 400);
-    let form = server.rest("POST", SUMMARY, &[("Content-Type", "application/x-www-form-urlencoded")], &path.as_bytes()[SUMMARY.len() + 1..]).await;
+    let form = server
+        .rest(
+            "POST",
+            SUMMARY,
+            &[("Content-Type", "application/x-www-form-urlencoded")],
+            &path.as_bytes()[SUMMARY.len() + 1..],
+        )
+        .await;
     assert_eq!(form.json(), got.json());
 
     let claim = format!("{CLAIM}?p_lead_id={LEAD}&p_request_id={REQUEST}");
@@ -239,9 +246,9 @@ async fn every_refusal_has_the_four_keys() {
         ("POST", SUMMARY, vec![], "[".repeat(10_000), 400, "PGRST102"),
         ("POST", SUMMARY, vec![], r#"{"p_lead_id": "\ud800"}"#.to_owned(), 400, "PGRST102"),
         ("POST", SUMMARY, vec![], " ".repeat(2 << 20), 413, "PGRST102"),
-        ("POST", &format!("{SUMMARY}?select=a"), vec![], body(LEAD), 400, "PGRST127"),
-        ("POST", &format!("{SUMMARY}?claimed=eq.true"), vec![], body(LEAD), 400, "PGRST127"),
-        ("POST", &format!("{SUMMARY}?limit=0"), vec![], body(LEAD), 400, "PGRST127"),
+        ("POST", "broker_lead_notification_summary?select=a", vec![], body(LEAD), 400, "PGRST127"),
+        ("POST", "broker_lead_notification_summary?claimed=eq.true", vec![], body(LEAD), 400, "PGRST127"),
+        ("POST", "broker_lead_notification_summary?limit=0", vec![], body(LEAD), 400, "PGRST127"),
         ("POST", SUMMARY, vec![], String::new(), 404, "PGRST202"),
         ("POST", SUMMARY, vec![], "[]".to_owned(), 404, "PGRST202"),
         ("POST", SUMMARY, vec![], format!("[{}]", body(LEAD)), 404, "PGRST202"),
@@ -281,10 +288,7 @@ fn completed(success: Value, attempt: Value) -> String {
 async fn refusals_say_what_postgrest_says() {
     let server = TestServer::start().await;
     let unknown = server.rpc(SUMMARY, json!({"p_lead_id": NOBODY})).await;
-    assert_eq!(
-        unknown.text(),
-        r#"{"code":"P0001","message":"broker_lead_not_found","details":null,"hint":null}"#
-    );
+    assert_eq!(unknown.text(), r#"{"code":"P0001","message":"broker_lead_not_found","details":null,"hint":null}"#);
     let told = server.rpc(CLAIM, json!({"p_request_id": 1, "p_lead": LEAD})).await.refusal(404, "PGRST202");
     assert_eq!(
         told,
@@ -313,9 +317,12 @@ async fn a_store_that_cannot_is_a_503_of_this_shape_and_a_complete_still_lands()
     let insert = "INSERT INTO broker_leads (id, phone, notification_status, notification_attempt_count)
                   VALUES (?1, '7', 'sending', 1)";
     server.db.settle(move |tx| tx.execute(insert, [LEAD]).map(|_| ())).await.unwrap();
-    assert_eq!(server.db.write(|_| Ok::<_, StoreError>(())).await, Err(StoreError::DiskLow));
+    assert!(matches!(server.db.write(|_| Ok::<_, StoreError>(())).await, Err(StoreError::DiskLow)));
     let id = json!({"p_lead_id": LEAD, "p_request_id": null});
-    for (function, arguments) in [(CLAIM, id.clone()), (RETRY, json!({"p_lead_id": LEAD, "p_request_id": null, "p_reason_code": "manual_recovery"}))] {
+    for (function, arguments) in [
+        (CLAIM, id.clone()),
+        (RETRY, json!({"p_lead_id": LEAD, "p_request_id": null, "p_reason_code": "manual_recovery"})),
+    ] {
         let answer = server.rpc(function, arguments).await;
         let body = answer.refusal(503, "PGRST001");
         assert_eq!((&body["details"], answer.find_header("retry-after")), (&Value::Null, Some("30")));
@@ -326,7 +333,10 @@ async fn a_store_that_cannot_is_a_503_of_this_shape_and_a_complete_still_lands()
 
 #[tokio::test]
 async fn a_body_that_dawdles_is_a_408_of_this_shape() {
-    let server = TestServer::with(Setup { limits: |limits| limits.body = Duration::from_millis(50), ..Setup::default() }).await;
-    let head = format!("POST /rest/v1/rpc/{SUMMARY} HTTP/1.1\r\nHost: test\r\nConnection: close\r\napikey: {SERVICE_KEY}\r\nContent-Length: 9\r\n\r\n{{");
+    let server =
+        TestServer::with(Setup { limits: |limits| limits.body = Duration::from_millis(50), ..Setup::default() }).await;
+    let head = format!(
+        "POST /rest/v1/rpc/{SUMMARY} HTTP/1.1\r\nHost: test\r\nConnection: close\r\napikey: {SERVICE_KEY}\r\nContent-Length: 9\r\n\r\n{{"
+    );
     server.raw(head.as_bytes()).await.refusal(408, "PGRST102");
 }

@@ -27,7 +27,11 @@ async fn call(server: &TestServer, (method, path, lead): (&str, &str, &str), key
     let body = json!({"p_lead_id": lead, "p_request_id": REQUEST}).to_string();
     let mut headers: Vec<(&str, &[u8])> = keys.iter().map(|(name, key)| (*name, key.as_slice())).collect();
     // Each of these would be refused if it were looked at.
-    headers.extend([("Content-Type", b"text/csv".as_slice()), ("Accept", b"text/csv"), ("Content-Profile", b"private")]);
+    headers.extend([
+        ("Content-Type", b"text/csv".as_slice()),
+        ("Accept", b"text/csv"),
+        ("Content-Profile", b"private"),
+    ]);
     server.send(method, path, &headers, body.as_bytes()).await
 }
 
@@ -63,7 +67,7 @@ async fn who_may_not_call_learns_nothing() {
         let mut seen = std::collections::BTreeSet::new();
         for called in CALLS {
             let answer = call(&server, called, &keys).await;
-            let code = if keys.is_empty() { "PGRST302" } else { "PGRST301" };
+            let code = if keys.is_empty() || keys == wrong("") { "PGRST302" } else { "PGRST301" };
             answer.refusal(401, code);
             seen.insert(compared(&answer));
         }
@@ -76,7 +80,9 @@ async fn who_may_not_call_learns_nothing() {
 async fn the_anon_key_is_known_and_may_do_nothing() {
     let server = TestServer::start().await;
     insert_lead(&server, LEAD, Some(REQUEST)).await;
-    for keys in [vec![("apikey", ANON_KEY.into())], vec![("Authorization", bearer(ANON_KEY)), ("apikey", ANON_KEY.into())]] {
+    for keys in
+        [vec![("apikey", ANON_KEY.into())], vec![("Authorization", bearer(ANON_KEY)), ("apikey", ANON_KEY.into())]]
+    {
         let mut seen = std::collections::BTreeSet::new();
         for called in CALLS {
             let answer = call(&server, called, &keys).await;
@@ -108,7 +114,8 @@ async fn the_service_key_is_taken_from_either_header() {
         vec![("Authorization", bearer(SERVICE_KEY)), ("apikey", ANON_KEY.into())],
         vec![("Authorization", b"Basic eDp4".to_vec()), ("apikey", SERVICE_KEY.into())],
     ] {
-        let headers: Vec<(&str, &[u8])> = keys.iter().map(|(name, key): &(&str, Vec<u8>)| (*name, key.as_slice())).collect();
+        let headers: Vec<(&str, &[u8])> =
+            keys.iter().map(|(name, key): &(&str, Vec<u8>)| (*name, key.as_slice())).collect();
         let answer = server.send("POST", CALLS[0].1, &headers, body.as_bytes()).await;
         assert_eq!(answer.status, 200, "{answer:?}");
     }
@@ -134,7 +141,8 @@ async fn without_a_service_key_the_surface_stays_closed_and_the_log_says_so_once
         answer.refusal(503, "PGRST300");
         call(&server, CALLS[7], &[]).await.refusal(503, "PGRST300");
     }
-    let told: Vec<Value> = page.lines().into_iter().filter(|line| line.to_string().contains("service_role_key")).collect();
+    let told: Vec<Value> =
+        page.lines().into_iter().filter(|line| line.to_string().contains("service_role_key")).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(server.send("GET", "/livez", &[], b"").await.status, 200);
 }
