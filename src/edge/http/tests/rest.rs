@@ -332,6 +332,32 @@ async fn a_store_that_cannot_is_a_503_of_this_shape_and_a_complete_still_lands()
 }
 
 #[tokio::test]
+async fn a_call_that_takes_too_long_is_a_503_of_this_shape() {
+    let limits = |limits: &mut super::Limits| limits.request = Duration::from_millis(200);
+    let server = TestServer::with(Setup { limits, ..Setup::default() }).await;
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let db = server.db.clone();
+    let held = tokio::spawn(async move {
+        // The writer waits until the answer is there.
+        db.write(move |_| {
+            let _ = released.recv();
+            Ok::<_, StoreError>(())
+        })
+        .await
+    });
+    let id = json!({"p_lead_id": LEAD, "p_request_id": null, "p_success": true});
+    for function in [CLAIM, COMPLETE] {
+        let mut arguments = id.clone();
+        if function == CLAIM {
+            arguments.as_object_mut().unwrap().remove("p_success");
+        }
+        server.rpc(function, arguments).await.refusal(503, "PGRST001");
+    }
+    drop(release);
+    held.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_body_that_dawdles_is_a_408_of_this_shape() {
     let server =
         TestServer::with(Setup { limits: |limits| limits.body = Duration::from_millis(50), ..Setup::default() }).await;
