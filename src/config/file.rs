@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::gather::{Entry, Written};
 use super::problem::{Place, Problem};
@@ -87,10 +87,21 @@ fn flatten(reading: &Reading<'_>, prefix: &str, table: &DeTable<'_>, entries: &m
             }
             DeValue::String(text) => Written::Quoted(text.to_string()),
             DeValue::Integer(number) => Written::Number(decimal(number.as_str(), number.radix())),
+            DeValue::Boolean(is_on) => Written::Switch(if *is_on { "true" } else { "false" }),
+            DeValue::Array(list) => match strings(list) {
+                Some(text) => Written::List(text),
+                None => Written::Other("array"),
+            },
             other => Written::Other(other.type_str()),
         };
         entries.push(Entry { key, written, place });
     }
+}
+
+/// The entries of a list in which there is nothing but strings.
+fn strings(list: &DeArray<'_>) -> Option<String> {
+    let texts: Option<Vec<&str>> = list.iter().map(|entry| entry.get_ref().as_str()).collect();
+    texts.map(|texts| texts.join(", "))
 }
 
 /// The number in base ten; one that does not fit stays as it was written and is refused by its kind.

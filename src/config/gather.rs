@@ -19,6 +19,10 @@ pub(super) enum Written {
     Quoted(String),
     /// As a TOML integer, in base ten.
     Number(String),
+    /// As a TOML boolean, by its word.
+    Switch(&'static str),
+    /// As a TOML list of strings, which are joined by commas: a list is written as text elsewhere.
+    List(String),
     /// As something that no key takes; the name of its TOML type.
     Other(&'static str),
     /// As a TOML table at the root.

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use super::kind::{Kind, SecretForm};
+
 /// One key of the configuration.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -44,59 +46,6 @@ pub(super) const PREFIX: &str = "PILLARBOX_";
 /// The variable that names the configuration file; the only one of ours that is no key.
 pub(super) const FILE_VARIABLE: &str = "PILLARBOX_CONFIG";
 
-/// What a value may be. Bounds are inclusive.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Kind {
-    /// A path of the file system; a relative one starts at the working directory.
-    Path,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// A whole number.
-    Integer {
-        /// The least.
-        min: u32,
-        /// The greatest.
-        max: u32,
-    },
-    /// A length of time, `"30s"`.
-    Duration {
-        /// The shortest.
-        min: Duration,
-        /// The longest.
-        max: Duration,
-    },
-    /// A number of bytes, `"64MB"`; 1 MB is 1024 × 1024 bytes.
-    Size {
-        /// The least, in bytes.
-        min: u64,
-        /// The greatest, in bytes.
-        max: u64,
-    },
-    /// An IP address and a port.
-    Address,
-    /// An `http` or `https` address.
-    Url,
-    /// A name of 1 to 32 of `a-z 0-9 _ -`, except `local`.
-    SourceName,
-    /// Directives of the log filter: a level, or `target=level`, separated by commas.
-    Directives,
-    /// A time zone of the IANA database.
-    TimeZone,
-    /// A value that is never shown.
-    Secret(SecretForm),
-}
-
-/// What a secret has to look like.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum SecretForm {
-    /// Visible ASCII, since it travels in an HTTP header.
-    Bearer,
-    /// `digits:letters`, as BotFather hands it out.
-    TelegramToken,
-}
-
 const KB: u64 = 1024;
 const MB: u64 = 1024 * KB;
 const GB: u64 = 1024 * MB;
@@ -121,10 +70,14 @@ const fn secret(
     section: &'static str,
     name: &'static str,
     form: SecretForm,
-    alias: &'static str,
+    alias: Option<&'static str>,
     doc: &'static str,
 ) -> Key {
-    Key { section, name, kind: Kind::Secret(form), default: None, doc, alias: Some(alias) }
+    Key { section, name, kind: Kind::Secret(form), default: None, doc, alias }
+}
+
+const fn unset(section: &'static str, name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key { section, name, kind, default: None, doc, alias: None }
 }
 
 /// Every key, section by section in the order in which files and tables list them.
@@ -191,6 +144,13 @@ pub const KEYS: &[Key] = &[
     ),
     // A full ack (two lists of 500 ids with reasons) has to fit.
     key("http", "body_limit", Kind::Size { min: 512 * KB, max: 64 * MB }, "1MB", "Largest request body that is read."),
+    key(
+        "http",
+        "trusted_proxies",
+        Kind::Networks,
+        "loopback",
+        "Proxies whose `X-Forwarded-For` is believed: addresses, networks, `loopback`, `private`, or `none`.",
+    ),
     // --- log
     key(
         "log",
@@ -211,7 +171,7 @@ pub const KEYS: &[Key] = &[
         "bot",
         "backend_secret",
         SecretForm::Bearer,
-        "BOT_TO_BACKEND_SECRET",
+        Some("BOT_TO_BACKEND_SECRET"),
         "Bearer secret between bot and backend; while it is unset, those endpoints answer 503.",
     ),
     key(
@@ -221,14 +181,12 @@ pub const KEYS: &[Key] = &[
         "auto",
         "Where bot events are consumed from: `local` is this file, `remote` another backend, `off` nowhere; `auto` is `local` with a Telegram token and `off` without.",
     ),
-    Key {
-        section: "bot",
-        name: "remote_url",
-        kind: Kind::Url,
-        default: None,
-        doc: "Base address of the remote backend; required by `event_source = \"remote\"`.",
-        alias: None,
-    },
+    unset(
+        "bot",
+        "remote_url",
+        Kind::Url,
+        "Base address of the remote backend; required by `event_source = \"remote\"`.",
+    ),
     key(
         "bot",
         "remote_source",
@@ -242,7 +200,7 @@ pub const KEYS: &[Key] = &[
         "telegram",
         "token",
         SecretForm::TelegramToken,
-        "TELEGRAM_BOT_TOKEN",
+        Some("TELEGRAM_BOT_TOKEN"),
         "Token of the bot, from @BotFather; while it is unset, nothing is sent.",
     ),
     key(
@@ -283,6 +241,89 @@ pub const KEYS: &[Key] = &[
         duration(ms(60_000), hours(24 * 30)),
         "24h",
         "Age at which a message that certainly was not delivered is no longer tried.",
+    ),
+    // --- leads
+    unset(
+        "leads",
+        "allowed_origins",
+        Kind::Origins,
+        "Origins of the pages that may post leads, such as `https://example.org`; unset means none.",
+    ),
+    key(
+        "leads",
+        "allow_originless",
+        Kind::Switch,
+        "false",
+        "Whether a lead is taken from a request without an Origin header, which no browser sends from a page.",
+    ),
+    key(
+        "leads",
+        "rate_limit_per_hour",
+        Kind::Integer { min: 1, max: 100 },
+        "8",
+        "Posts an hour of one visitor; one more is answered 429.",
+    ),
+    key(
+        "leads",
+        "min_fill_ms",
+        Kind::Integer { min: 500, max: 30_000 },
+        "1500",
+        "Milliseconds in which a person can fill the form in; a faster one is refused.",
+    ),
+    key(
+        "leads",
+        "max_body_bytes",
+        Kind::Integer { min: 4096, max: 262_144 },
+        "65536",
+        "Largest body of a lead, in bytes; a larger one is answered 413.",
+    ),
+    key(
+        "leads",
+        "telegram_timeout",
+        duration(ms(1000), ms(15_000)),
+        "5s",
+        "How long the call that sends a lead's notification may take.",
+    ),
+    secret(
+        "leads",
+        "chat_id",
+        SecretForm::ChatId,
+        None,
+        "Chat that is told of leads: a group's id is negative; the bot has to be in it.",
+    ),
+    key(
+        "leads",
+        "delivery",
+        Kind::Choice(&["auto", "worker", "rpc", "off"]),
+        "auto",
+        "Who sends notifications: `worker` is this process, `rpc` a program that claims them over `/rest`, `off` nobody; `auto` is `worker` with telegram.token and chat_id, else `off`.",
+    ),
+    secret(
+        "leads",
+        "service_role_key",
+        SecretForm::Bearer,
+        Some("SUPABASE_SERVICE_ROLE_KEY"),
+        "Key that opens `/rest/v1/rpc` and `/v1/leads`; while it is unset, those answer 503.",
+    ),
+    secret(
+        "leads",
+        "anon_key",
+        SecretForm::Bearer,
+        Some("SUPABASE_ANON_KEY"),
+        "Key that `/rest/v1/rpc` recognises as one that may do nothing: 403, not 401.",
+    ),
+    key(
+        "leads",
+        "phone_region",
+        Kind::Region,
+        "RU",
+        "Country whose phone numbers may be written without its code, by its two letters.",
+    ),
+    unset(
+        "leads",
+        "retention_days",
+        Kind::Integer { min: 0, max: 3650 },
+        "Days after which a lead is deleted; 0 keeps each until somebody deletes it, and unset means that nobody has decided.",
     ),
     // --- jobs
     key(

@@ -16,9 +16,13 @@
 //!
 //! **Not here.** Reloading: a changed configuration takes a restart.
 
+mod amounts;
 mod file;
 mod gather;
 mod keys;
+mod kind;
+mod leads;
+mod lists;
 mod problem;
 mod reference;
 mod rules;
@@ -29,7 +33,9 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use keys::{KEYS, Key, Kind, SecretForm};
+pub use keys::{KEYS, Key};
+pub use kind::{Kind, SecretForm};
+pub use leads::{Delivery, LeadsConfig};
 pub(crate) use problem::one_line;
 pub use problem::{ConfigErrors, Origin, Place, Problem, Warning};
 pub use reference::{commented_file, key_tables};
@@ -53,6 +59,8 @@ pub struct Config {
     pub bot: BotConfig,
     /// `[telegram]`
     pub telegram: TelegramConfig,
+    /// `[leads]`
+    pub leads: LeadsConfig,
     /// `[jobs]`
     pub jobs: JobsConfig,
     file: Option<PathBuf>,
@@ -115,6 +123,7 @@ impl Config {
             log: checked.log(),
             bot: checked.bot().expect("the rules have seen that `remote` has its address and its secret"),
             telegram: checked.telegram(),
+            leads: checked.leads(),
             jobs: checked.jobs(),
             file,
             settings,
@@ -177,7 +186,11 @@ fn masked(key: &Key, text: &str) -> String {
 fn refused(key: &Key, found: Option<&gather::Found>, origin: Origin, refusal: value::Refusal) -> Problem {
     let written = found.and_then(|found| match &found.written {
         gather::Written::Plain(text) | gather::Written::Quoted(text) | gather::Written::Number(text) => Some(text),
-        gather::Written::Other(_) | gather::Written::Section => None,
+        gather::Written::List(text) if key.kind.is_list() => Some(text),
+        gather::Written::List(_)
+        | gather::Written::Switch(_)
+        | gather::Written::Other(_)
+        | gather::Written::Section => None,
     });
     let value = written.and_then(|text| key.kind.showable(text));
     Problem { key: Some(key.dotted()), value, origin, what: refusal.what, advice: refusal.advice }

@@ -3,8 +3,10 @@
 
 use std::fmt::Write;
 
-use super::keys::{KEYS, Key, Kind, section_names};
-use super::value::{duration_text, size_text};
+use super::amounts::{duration_text, size_text};
+use super::keys::{KEYS, Key, section_names};
+use super::kind::Kind;
+
 use crate::kernel::secret::Secret;
 
 /// Width of the comments in the file, so that it reads well in a terminal of 100 columns.
@@ -46,13 +48,16 @@ fn assignment(key: &Key, secret: &Secret) -> String {
         }
         (_, _, Some(default)) => format!("# {name} = {}\n", toml_of(key.kind, default)),
         (_, _, None) if key.is_secret() => format!("# {name} = \"\"\n# {name}_file = \"/path/of/a/file/with/it\"\n"),
-        (_, _, None) => format!("# {name} = \"\"\n"),
+        (_, _, None) => match key.kind {
+            Kind::Integer { min, .. } => format!("# {name} = {min}\n"),
+            _ => format!("# {name} = \"\"\n"),
+        },
     }
 }
 
 fn toml_of(kind: Kind, default: &str) -> String {
     match kind {
-        Kind::Integer { .. } => default.to_owned(),
+        Kind::Integer { .. } | Kind::Switch => default.to_owned(),
         _ => format!("\"{default}\""),
     }
 }
@@ -98,6 +103,10 @@ fn rule(kind: Kind) -> String {
         Kind::Url => "http or https address".to_owned(),
         Kind::Directives => "log levels".to_owned(),
         Kind::TimeZone => "IANA name".to_owned(),
+        Kind::Switch => "true, false".to_owned(),
+        Kind::Origins => "list of origins".to_owned(),
+        Kind::Networks => "list of addresses and networks".to_owned(),
+        Kind::Region => "two letters".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use url::Url;
 use super::Setting;
 use super::problem::{Origin, Place, Problem, Warning};
 use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
-use super::{Config, sections::TelegramConfig};
+use super::{Config, leads, sections::TelegramConfig};
 use crate::kernel::loopback::is_loopback;
 
 /// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
@@ -28,7 +28,7 @@ pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], 
     if let (Some(connect), Some(whole)) = times
         && connect > whole
     {
-        let whole = super::value::duration_text(whole);
+        let whole = super::amounts::duration_text(whole);
         let what = format!("connecting is part of telegram.timeout, which is \"{whole}\"");
         report("telegram.connect_timeout", what, "lower it, or raise telegram.timeout".to_owned());
     }
@@ -43,6 +43,7 @@ pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], 
             }
         }
     }
+    leads::check(checked, broken, &mut report);
 }
 
 /// What `config check` and the start-up say about a configuration that is valid.
@@ -55,6 +56,7 @@ pub(super) fn warnings(config: &Config) -> Vec<Warning> {
     http_warnings(&config.http, &mut warn);
     bot_warnings(&config.bot, config.setting("bot.remote_url").value.is_some(), &mut warn);
     telegram_warnings(&config.telegram, &config.bot, &mut warn);
+    leads::warnings(&config.leads, &config.settings, &mut warn);
     for setting in config.settings.iter().filter(|setting| setting.key.is_secret()) {
         let directly = setting.origin.content_of.is_none();
         match &setting.origin.place {
@@ -77,14 +79,15 @@ fn http_warnings(http: &HttpConfig, warn: &mut impl FnMut(&str, &str)) {
     if !http.listen.ip().is_loopback() {
         warn("http.listen", "this is plain HTTP on the network; put a proxy with TLS before it");
     }
+    if http.trusted_proxies.iter().any(|network| network.prefix_len() == 0) {
+        warn("http.trusted_proxies", "everybody is believed, so a client can claim any address; name your proxies");
+    }
 }
 
 fn bot_warnings(bot: &BotConfig, with_url: bool, warn: &mut impl FnMut(&str, &str)) {
     match &bot.backend_secret {
         None => warn("bot.backend_secret", "it is unset, so /bot answers 503; `pillarbox init` generates one"),
-        // 16 characters of hex are 64 bits: less can be tried out over a network in a patient attacker's time.
-        Some(secret) if secret.expose().len() < 16 => warn("bot.backend_secret", "it is shorter than 16 characters"),
-        Some(_) => {}
+        Some(secret) => leads::warn_if_short("bot.backend_secret", secret, warn),
     }
     match &bot.event_source {
         EventSource::Remote(remote) if in_the_clear(&remote.url) => {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use url::Url;
 
 use super::value::Value;
@@ -48,6 +49,8 @@ pub struct HttpConfig {
     pub shutdown_timeout: Duration,
     /// Largest body that is read, in bytes.
     pub body_limit_bytes: usize,
+    /// Networks of the proxies whose word about a client's address is taken.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 /// `[log]`: what is logged and how.
@@ -150,7 +153,7 @@ pub struct JobsConfig {
 pub(super) struct Checked(pub(super) std::collections::BTreeMap<String, Value>);
 
 /// Why asking [`Checked`] for a key of the table cannot fail: every load asks for every key.
-const IN_THE_TABLE: &str = "the key is in KEYS, its kind is the one asked for, and its default parses";
+pub(super) const IN_THE_TABLE: &str = "the key is in KEYS, its kind is the one asked for, and its default parses";
 
 impl Checked {
     pub(super) fn find_integer(&self, key: &str) -> Option<u32> {
@@ -195,15 +198,15 @@ impl Checked {
         }
     }
 
-    fn integer(&self, key: &str) -> u32 {
+    pub(super) fn integer(&self, key: &str) -> u32 {
         self.find_integer(key).expect(IN_THE_TABLE)
     }
 
-    fn count(&self, key: &str) -> usize {
+    pub(super) fn count(&self, key: &str) -> usize {
         usize::try_from(self.integer(key)).expect("a number of 32 bits fits the machines we run on")
     }
 
-    fn duration(&self, key: &str) -> Duration {
+    pub(super) fn duration(&self, key: &str) -> Duration {
         self.find_duration(key).expect(IN_THE_TABLE)
     }
 
@@ -211,7 +214,7 @@ impl Checked {
         self.find_size(key).expect(IN_THE_TABLE)
     }
 
-    fn word(&self, key: &str) -> &str {
+    pub(super) fn word(&self, key: &str) -> &str {
         self.find_word(key).expect(IN_THE_TABLE)
     }
 
@@ -231,10 +234,12 @@ impl Checked {
 
     pub(super) fn http(&self) -> HttpConfig {
         let Some(Value::Address(listen)) = self.0.get("http.listen") else { unreachable!("{IN_THE_TABLE}") };
+        let Some(Value::Networks(proxies)) = self.0.get("http.trusted_proxies") else { unreachable!("{IN_THE_TABLE}") };
         HttpConfig {
             listen: *listen,
             shutdown_timeout: self.duration("http.shutdown_timeout"),
             body_limit_bytes: usize::try_from(self.size("http.body_limit")).expect("its bound is 64 MB"),
+            trusted_proxies: proxies.clone(),
         }
     }
 

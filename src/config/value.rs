@@ -4,11 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tracing_subscriber::filter::Directive;
 use url::Url;
 
+use super::amounts::{DURATION_ADVICE, SIZE_ADVICE, duration, size};
 use super::gather::Written;
-use super::keys::{Kind, SecretForm};
+use super::kind::{Kind, SecretForm};
+use super::lists;
 use crate::kernel::secret::Secret;
 
 /// A value that has been checked.
@@ -22,6 +25,9 @@ pub(super) enum Value {
     Address(SocketAddr),
     Url(Url),
     Zone(chrono_tz::Tz),
+    Switch(bool),
+    Origins(Vec<String>),
+    Networks(Vec<IpNet>),
     Secret(Secret),
 }
 
@@ -32,23 +38,31 @@ pub(super) struct Refusal {
     pub(super) advice: String,
 }
 
-fn refuse<T>(what: impl Into<String>, advice: impl Into<String>) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(what: impl Into<String>, advice: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { what: what.into(), advice: advice.into() })
 }
 
 impl Kind {
-    /// The text of `written` if a value of this kind may be written so in TOML: numbers bare, everything else in quotes.
+    /// The text of `written` if a value of this kind may be written so in TOML: numbers and switches bare, everything
+    /// else in quotes. A chat's id is a number to whoever copies it, and is taken either way.
     pub(super) fn text_of(self, written: &Written) -> Result<&str, Refusal> {
         let whole_number = matches!(self, Self::Integer { .. });
         match written {
             Written::Plain(text) => Ok(text),
-            Written::Quoted(_) if whole_number => refuse("a whole number is needed, this is text", "remove the quotes"),
+            Written::Quoted(_) if whole_number || matches!(self, Self::Switch) => {
+                refuse(format!("{} is needed, this is text", self.noun()), "remove the quotes")
+            }
             Written::Quoted(text) => Ok(text),
+            Written::Number(text) if matches!(self, Self::Secret(SecretForm::ChatId)) => Ok(text),
+            Written::List(text) if self.is_list() => Ok(text),
+            Written::Switch(word) if matches!(self, Self::Switch) => Ok(word),
             Written::Number(text) if whole_number => Ok(text),
             Written::Number(text) if text == "0" && matches!(self, Self::Size { .. } | Self::Duration { .. }) => {
                 Ok(text)
             }
             Written::Number(_) => refuse(format!("{} is needed, this is a bare number", self.noun()), self.advice()),
+            Written::List(_) => refuse(format!("{} is needed, this is of type array", self.noun()), self.advice()),
+            Written::Switch(_) => refuse(format!("{} is needed, this is of type boolean", self.noun()), self.advice()),
             Written::Other(found) => {
                 refuse(format!("{} is needed, this is of type {found}", self.noun()), self.advice())
             }
@@ -69,6 +83,10 @@ impl Kind {
             Self::SourceName => source_name(text).map(Value::Word),
             Self::Directives => directives(text).map(Value::Word),
             Self::TimeZone => time_zone(text).map(Value::Zone),
+            Self::Switch => switch(text).map(Value::Switch),
+            Self::Origins => lists::origins(text).map(Value::Origins),
+            Self::Networks => lists::networks(text).map(Value::Networks),
+            Self::Region => region(text).map(Value::Word),
             Self::Secret(form) => secret(text, form).map(Value::Secret),
         }
     }
@@ -78,6 +96,8 @@ impl Kind {
             Self::Integer { .. } => "a whole number",
             Self::Duration { .. } => "a length of time",
             Self::Size { .. } => "a size",
+            Self::Switch => "true or false",
+            Self::Origins | Self::Networks => "text or a list of texts",
             _ => "text",
         }
     }
@@ -87,6 +107,8 @@ impl Kind {
             Self::Integer { .. } => "write a whole number without quotes, such as 4",
             Self::Duration { .. } => DURATION_ADVICE,
             Self::Size { .. } => SIZE_ADVICE,
+            Self::Switch => "write true or false without quotes",
+            Self::Origins | Self::Networks => "write the entries in quotes, separated by commas",
             _ => "write it in quotes",
         }
     }
@@ -95,16 +117,12 @@ impl Kind {
     pub(super) fn showable(self, text: &str) -> Option<String> {
         let hidden = match self {
             Self::Secret(_) => true,
-            Self::Url => text.contains('@') || has_bot_token(text),
+            Self::Url | Self::Origins => text.contains('@') || has_bot_token(text),
             _ => false,
         };
         (!hidden).then(|| text.to_owned())
     }
 }
-
-const DURATION_ADVICE: &str = "write a whole number and ms, s, m, h or d in quotes, such as \"30s\"";
-const SIZE_ADVICE: &str =
-    "write a whole number and B, KB, MB or GB in quotes, such as \"64MB\" (1 MB is 1024 x 1024 bytes)";
 
 fn path(text: &str) -> Result<PathBuf, Refusal> {
     match text {
@@ -129,82 +147,6 @@ fn integer(text: &str, min: u32, max: u32) -> Result<u32, Refusal> {
             None => refuse("the number is out of range", format!("write a whole number from {min} to {max}")),
         },
         Err(_) => refuse("this is not a whole number", format!("write a whole number from {min} to {max}")),
-    }
-}
-
-/// The number and the unit of `"30s"`; a bare `0` has no unit.
-fn amount(text: &str) -> Option<(u64, &str)> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    // Twenty digits are more than any bound; the unit is then still looked at, and the range is what is refused.
-    let number = if digits == 0 { return None } else { number.parse().unwrap_or(u64::MAX) };
-    Some((number, unit))
-}
-
-fn duration(text: &str, min: Duration, max: Duration) -> Result<Duration, Refusal> {
-    let unit_ms = match amount(text) {
-        Some((number, unit)) => match unit {
-            "ms" => Some((number, 1)),
-            "s" => Some((number, 1000)),
-            "m" => Some((number, 60_000)),
-            "h" => Some((number, 3_600_000)),
-            "d" => Some((number, 86_400_000)),
-            "" if number == 0 => Some((0, 1)),
-            _ => None,
-        },
-        None => None,
-    };
-    let Some((number, unit_ms)) = unit_ms else {
-        return refuse("this is not a length of time", DURATION_ADVICE);
-    };
-    let length = Duration::from_millis(number.saturating_mul(unit_ms));
-    if (min..=max).contains(&length) {
-        return Ok(length);
-    }
-    let advice = format!("write a length from \"{}\" to \"{}\"", duration_text(min), duration_text(max));
-    refuse("the length of time is out of range", advice)
-}
-
-/// `length` in the greatest unit that says it exactly.
-pub(super) fn duration_text(length: Duration) -> String {
-    let ms = length.as_millis();
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    match units.iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
-        Some((unit, unit_ms)) => format!("{}{unit}", ms / unit_ms),
-        None if ms == 0 => "0".to_owned(),
-        None => format!("{ms}ms"),
-    }
-}
-
-fn size(text: &str, min: u64, max: u64) -> Result<u64, Refusal> {
-    let found = match amount(text) {
-        Some((number, unit)) => match unit {
-            "B" => Some((number, 1)),
-            "KB" => Some((number, 1 << 10)),
-            "MB" => Some((number, 1 << 20)),
-            "GB" => Some((number, 1 << 30)),
-            "" if number == 0 => Some((0, 1)),
-            _ => None,
-        },
-        None => None,
-    };
-    let Some((number, unit_bytes)) = found else {
-        return refuse("this is not a size", SIZE_ADVICE);
-    };
-    let bytes = number.saturating_mul(unit_bytes);
-    if (min..=max).contains(&bytes) {
-        return Ok(bytes);
-    }
-    refuse("the size is out of range", format!("write a size from \"{}\" to \"{}\"", size_text(min), size_text(max)))
-}
-
-/// `bytes` in the greatest unit that says it exactly.
-pub(super) fn size_text(bytes: u64) -> String {
-    let units = [("GB", 1u64 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
-    match units.iter().find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit)) {
-        Some((unit, unit_bytes)) => format!("{}{unit}", bytes / unit_bytes),
-        None if bytes == 0 => "0".to_owned(),
-        None => format!("{bytes}B"),
     }
 }
 
@@ -285,6 +227,17 @@ fn time_zone(text: &str) -> Result<chrono_tz::Tz, Refusal> {
     refuse("there is no such time zone", advice)
 }
 
+fn switch(text: &str) -> Result<bool, Refusal> {
+    text.parse().or_else(|_| refuse("this is neither true nor false", "write true or false"))
+}
+
+fn region(text: &str) -> Result<String, Refusal> {
+    match text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        true => Ok(text.to_ascii_uppercase()),
+        false => refuse("this is not the two letters of a country", "write them as in ISO 3166, such as \"RU\""),
+    }
+}
+
 fn secret(text: &str, form: SecretForm) -> Result<Secret, Refusal> {
     if text.is_empty() {
         return refuse("the secret is empty", "write the secret, or remove the line to leave it unset");
@@ -298,6 +251,13 @@ fn secret(text: &str, form: SecretForm) -> Result<Secret, Refusal> {
             "this does not look like a bot token (digits, a colon, letters)",
             "copy the whole token from @BotFather",
         ),
+        // One chat has one spelling here, however it was written.
+        SecretForm::ChatId => match text.parse::<i64>() {
+            Ok(id) if id != 0 => Ok(Secret::new(id.to_string())),
+            _ => {
+                refuse("this is not the id of a chat", "write the whole number that Telegram gives it, with its minus")
+            }
+        },
         _ => Ok(Secret::new(text)),
     }
 }
@@ -312,41 +272,6 @@ fn looks_like_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ANY: (Duration, Duration) = (Duration::ZERO, Duration::MAX);
-
-    #[test]
-    fn lengths_of_time_are_a_number_and_one_unit() {
-        for (text, ms) in
-            [("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("30d", 2_592_000_000), ("0", 0)]
-        {
-            assert_eq!(duration(text, ANY.0, ANY.1), Ok(Duration::from_millis(ms)), "{text}");
-        }
-        for text in ["", "s", "30", "30 s", "-1s", "1.5h", "30S", "1h30m", "٣s", "1e3s"] {
-            assert!(duration(text, ANY.0, ANY.1).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn amounts_beyond_every_number_are_out_of_range_and_do_not_wrap() {
-        let year = Duration::from_secs(365 * 86_400);
-        for text in ["99999999999999999999999999d", "18446744073709551615h"] {
-            let refusal = duration(text, ANY.0, year).expect_err(text);
-            assert_eq!(refusal.what, "the length of time is out of range", "{text}");
-        }
-        assert_eq!(size("18446744073709551615GB", 0, 1 << 40).expect_err("too large").what, "the size is out of range");
-    }
-
-    #[test]
-    fn sizes_count_in_steps_of_1024() {
-        for (text, bytes) in [("1B", 1), ("512KB", 524_288), ("64MB", 67_108_864), ("1GB", 1_073_741_824), ("0", 0)] {
-            assert_eq!(size(text, 0, u64::MAX), Ok(bytes), "{text}");
-            assert_eq!(size(&size_text(bytes), 0, u64::MAX), Ok(bytes), "{text}");
-        }
-        for text in ["", "64", "64mb", "64M", "64 MB", "1.5GB", "-1MB", "MB"] {
-            assert!(size(text, 0, u64::MAX).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_misspelt_level_is_not_taken_for_a_target() {

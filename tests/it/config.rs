@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use pillarbox::config::{
-    Config, ConfigErrors, EventSource, KEYS, Lang, LogFormat, Sources, Synchronous, commented_file, key_tables,
+    Config, ConfigErrors, EventSource, KEYS, Kind, Lang, LogFormat, SecretForm, Sources, Synchronous, commented_file,
+    key_tables,
 };
 use pillarbox::kernel::secret::Secret;
 use proptest::prelude::*;
@@ -95,19 +96,21 @@ fn the_stronger_layer_wins_and_is_named_as_the_origin() {
 #[test]
 fn every_key_can_be_set_in_every_layer() {
     for key in KEYS.iter().filter(|key| !key.is_secret()) {
-        let value = key.default.unwrap_or("https://backend.example.org");
-        let bare = value.bytes().all(|byte| byte.is_ascii_digit());
+        let unset = if matches!(key.kind, Kind::Integer { .. }) { "0" } else { "https://backend.example.org" };
+        let value = key.default.unwrap_or(unset);
+        let bare = value.bytes().all(|byte| byte.is_ascii_digit()) || matches!(key.kind, Kind::Switch);
         let toml = if bare { value.to_owned() } else { format!("\"{value}\"") };
         load(text(&format!("[{}]\n{} = {toml}\n", key.section, key.name)));
         load(Sources::empty().with_variables([(key.variable(), value)]));
         load(Sources::empty().with_set(format!("{}={value}", key.dotted())));
     }
     for key in KEYS.iter().filter(|key| key.is_secret()) {
+        let value = if matches!(key.kind, Kind::Secret(SecretForm::ChatId)) { "-1001" } else { TOKEN };
         for name in [Some(key.variable()), key.alias.map(str::to_owned)].into_iter().flatten() {
-            let config = load(Sources::empty().with_variables([(name.as_str(), TOKEN)]));
+            let config = load(Sources::empty().with_variables([(name.as_str(), value)]));
             assert_eq!(origin(&config, &key.dotted()), format!("environment variable {name}"));
         }
-        load(text(&format!("[{}]\n{} = \"{TOKEN}\"\n", key.section, key.name)));
+        load(text(&format!("[{}]\n{} = \"{value}\"\n", key.section, key.name)));
     }
 }
 
@@ -180,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_unknown_key_is_refused(section in "[a-z]{1,8}|store|http|log|bot|telegram|jobs", name in "[a-z_]{1,12}") {
+    fn any_unknown_key_is_refused(section in "[a-z]{1,8}|store|http|log|bot|telegram|leads|jobs", name in "[a-z_]{1,12}") {
         let dotted = format!("{section}.{name}");
         let known = KEYS.iter().any(|key| key.dotted() == dotted || (key.is_secret() && format!("{}_file", key.dotted()) == dotted));
         prop_assume!(!known);

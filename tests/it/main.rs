@@ -6,6 +6,7 @@ mod cli;
 mod cli_sql;
 mod co_writers;
 mod config;
+mod config_leads;
 mod config_secrets;
 mod consumer;
 mod crash;
