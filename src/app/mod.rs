@@ -126,7 +126,7 @@ impl App {
 
     /// Whether Telegram accepts the token; `None` without one.
     pub(crate) fn is_telegram_authorized(&self) -> Option<bool> {
-        self.sender.as_ref().map(Sender::is_authorized)
+        self.sender.as_ref().map(|_| self.access.is_granted())
     }
 }
 
