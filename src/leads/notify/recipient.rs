@@ -62,11 +62,12 @@ impl Recipient {
         self.known().smoke_passed_at
     }
 
-    /// Reads the file again, which another process may have changed. What cannot be read changes nothing.
+    /// Reads the file again, which another process may have changed. What it does not say stays as it is known.
     pub(crate) fn refresh(&self) {
-        if let Some(found) = self.read() {
-            *self.known() = found;
-        }
+        let Some(found) = self.read() else { return };
+        let mut known = self.known();
+        known.moved_to = found.moved_to.or(known.moved_to);
+        known.smoke_passed_at = found.smoke_passed_at.or(known.smoke_passed_at);
     }
 
     /// The chat goes on under this id. It does for this process even if that cannot be written.
