@@ -88,11 +88,23 @@ impl Sources {
         self
     }
 
+    /// Without the environment variable of this name.
+    #[must_use]
+    pub(crate) fn without_variable(mut self, name: &str) -> Self {
+        self.environment.retain(|(known, _)| known != name);
+        self
+    }
+
     /// Adds one `section.key=value`, as `--set` takes it; of two for one key the later wins.
     #[must_use]
     pub fn with_set(mut self, assignment: impl Into<String>) -> Self {
         self.set.push(assignment.into());
         self
+    }
+
+    /// Whether a `--set` names this key.
+    pub(crate) fn has_set(&self, key: &str) -> bool {
+        self.set.iter().any(|assignment| assignment.split_once('=').is_some_and(|(name, _)| name.trim() == key))
     }
 
     /// Sets `key` over everything else, in the name of an argument such as `--data-dir` or `--listen`.

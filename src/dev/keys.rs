@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Error, write_atomically};
+use crate::config::LeadsConfig;
 
 const FILE_NAME: &str = "keys.json";
 
@@ -14,8 +15,8 @@ const FILE_NAME: &str = "keys.json";
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Keys {
     pub(crate) bot_secret: String,
-    service_role_key: String,
-    anon_key: String,
+    pub(crate) service_role_key: String,
+    pub(crate) anon_key: String,
     api_key: String,
 }
 
@@ -40,7 +41,7 @@ impl Keys {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn write_ready_file(&self, path: &Path, url: &str) -> Result<(), Error> {
+    pub(crate) fn write_ready_file(&self, path: &Path, url: &str, leads: &LeadsConfig) -> Result<(), Error> {
         let ready = json!({
             "url": url,
             "pid": std::process::id(),
@@ -48,8 +49,8 @@ impl Keys {
             "service_role_key": self.service_role_key,
             "anon_key": self.anon_key,
             "api_key": self.api_key,
-            "lead_origin": "http://localhost:3000",
-            "lead_chat_id": -1001,
+            "lead_origin": leads.allowed_origins.first(),
+            "lead_chat_id": leads.chat_id.as_ref().and_then(|id| id.expose().parse::<i64>().ok()),
         });
         write_atomically(path, ready.to_string().as_bytes())
     }

@@ -136,6 +136,39 @@ fn dev_calls_no_backend_but_one_on_this_machine_that_its_command_line_asks_for()
     place.start(&args.iter().map(String::as_str).collect::<Vec<_>>(), &[]).ready_file(&ready);
 }
 
+#[test]
+fn dev_tells_what_leads_are_posted_with_and_uses_nothing_of_the_environment() {
+    let place = Place::new();
+    let (data, ready) = (place.data(), place.path("dev.ready"));
+    let real = [
+        ("PILLARBOX_LEADS__CHAT_ID", "-100777"),
+        ("PILLARBOX_LEADS__ALLOWED_ORIGINS", "https://site.example"),
+        ("SUPABASE_SERVICE_ROLE_KEY", "the-real-one-of-the-environment"),
+        ("SUPABASE_ANON_KEY_FILE", "/run/secrets/that-nobody-here-can-read"),
+    ];
+    let told = |more: &[&str]| {
+        let _ = std::fs::remove_file(&ready);
+        let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo"];
+        args.extend(["--ready-file", text(&ready)]);
+        args.extend(more);
+        let mut process = place.start(&args, &real);
+        let told = process.ready_file(&ready);
+        process.stop();
+        told
+    };
+    let first = told(&[]);
+    assert_eq!((&first["lead_origin"], &first["lead_chat_id"]), (&json!("http://localhost:3000"), &json!(-1001)));
+    assert!(!first.to_string().contains("the-real-one"), "{first}");
+    let origins = "leads.allowed_origins=https://Form.example, https://b.example";
+    let second = told(&["--set", origins, "--set", "leads.chat_id=-5"]);
+    assert_eq!((&second["lead_origin"], &second["lead_chat_id"]), (&json!("https://form.example"), &json!(-5)));
+    assert_eq!(second["service_role_key"], first["service_role_key"]);
+    let file = place.path("named.toml");
+    std::fs::write(&file, "[leads]\nallowed_origins = [\"https://file.example\"]\nchat_id = -100777\n").unwrap();
+    let third = told(&["--config", text(&file)]);
+    assert_eq!((&third["lead_origin"], &third["lead_chat_id"]), (&json!("https://file.example"), &json!(-1001)));
+}
+
 /// How long the oldest open event has waited, as a command beside the server says.
 fn oldest_open_age_ms(dev: &Dev) -> i64 {
     let stats = dev.command(&["outbox", "stats", "--json"]);

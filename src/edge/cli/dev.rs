@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::serve::{bind, open, stopped_early};
-use crate::config::{Config, EventSource, Origin, Place, Sources};
+use crate::config::{Config, EventSource, LeadsConfig, Origin, Place, Sources};
 use crate::dev::{self, demo, keys::Keys};
 use crate::edge::host::{Host, HostParts, Signals, log_panics};
 use crate::edge::{http, log};
@@ -16,6 +16,10 @@ use crate::kernel::store::{Db, Role};
 
 /// A token of valid form that no real bot can have.
 const TOKEN: &str = "1:dev-token-for-the-built-in-fake";
+/// The chat that is told of leads, in the fake.
+const LEAD_CHAT: &str = "-1001";
+/// Where a page under development usually is.
+const LEAD_ORIGIN: &str = "http://localhost:3000";
 /// Where `dev` keeps its data when nobody says.
 pub(crate) const DATA_DIR: &str = "pillarbox-dev";
 
@@ -53,10 +57,10 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     tokio::spawn(Signals::listen()?.obey(stop.clone()));
     let starting = start(sources, &first, options.fake.as_deref(), &stop);
     let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(stopped_early()) };
-    let Started { host, others, keys, url, api, db } = started?;
+    let Started { host, others, keys, url, api, db, leads } = started?;
     let serving = tokio::spawn(host.run(others));
     if let Some(path) = &options.ready_file {
-        keys.write_ready_file(path, &url)?;
+        keys.write_ready_file(path, &url, &leads)?;
     }
     let told = match options.demo {
         Demo::Play => demo::play(&url, &api, &keys.bot_secret, &db, &stop).await,
@@ -106,6 +110,7 @@ struct Started {
     /// The Bot API that it talks to.
     api: String,
     db: Db,
+    leads: LeadsConfig,
 }
 
 async fn start(
@@ -120,22 +125,37 @@ async fn start(
     dev::create_dir(&dev_dir)?;
     let keys = Keys::continue_in(&dev_dir)?;
     let api = fake.unwrap_or(&url).to_owned();
-    let sources =
-        sources.with_flag("dev", "telegram.api_url", &api).with_flag("dev", "bot.backend_secret", &keys.bot_secret);
+    let sources = sources
+        .with_flag("dev", "telegram.api_url", &api)
+        .with_flag("dev", "bot.backend_secret", &keys.bot_secret)
+        .with_flag("dev", "leads.service_role_key", &keys.service_role_key)
+        .with_flag("dev", "leads.anon_key", &keys.anon_key);
     let config = Config::load(sources)?;
+    let leads = config.leads.clone();
     let clock = dev::clock::open_clock(&dev_dir)?;
     let db = open(&config, Role::Owner("dev"), clock.clone()).await?;
     let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
     let host = Host::build(parts).await?;
     let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
-    Ok(Started { host, others, keys, url, api, db })
+    Ok(Started { host, others, keys, url, api, db, leads })
 }
 
-/// What `dev` decides for itself: its own token and secret, and a directory that is not the production's.
+/// What `dev` decides for itself: its own token, keys, chat and origin, and a directory that is not the production's.
 fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
-    // Of the secret the real value comes with the directory; until then nobody else's is to be read.
-    let sources =
-        sources.with_flag("dev", "telegram.token", TOKEN).with_flag("dev", "bot.backend_secret", "not-yet-made");
+    // Of the keys the real values come with the directory; until then nobody else's are to be read.
+    let mut sources = sources
+        // The environment may be that of a production site next door; a file is read only if the command line names it.
+        .without_variable("PILLARBOX_LEADS__ALLOWED_ORIGINS")
+        .with_flag("dev", "telegram.token", TOKEN)
+        .with_flag("dev", "bot.backend_secret", "not-yet-made")
+        .with_flag("dev", "leads.service_role_key", "not-yet-made")
+        .with_flag("dev", "leads.anon_key", "not-yet-made-either");
+    if !sources.has_set("leads.chat_id") {
+        sources = sources.with_flag("dev", "leads.chat_id", LEAD_CHAT);
+    }
+    if matches!(Config::load(sources.clone())?.place("leads.allowed_origins"), Place::Default) {
+        sources = sources.with_flag("dev", "leads.allowed_origins", LEAD_ORIGIN);
+    }
     let mut config = Config::load(sources.clone())?;
     if demo == Demo::Play && matches!(config.place("log.level"), Place::Default) {
         // The demo is told on this terminal; an access log between its lines would drown it.
