@@ -36,9 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::recipient::Recipient;
 use self::watch::Watch;
-use super::{ErrorCode, Hands, announce};
-use super::claim::{self, Completed, Ending};
-use super::take::{self, Candidate, Taken};
+use super::{Candidate, Completed, Ending, Hands, Taken, announce, complete, next_for_worker, take};
 use crate::chat::{Access, Lane, Limiter, Messenger};
 use crate::config::Delivery;
 use crate::kernel::clock::{Clock, UnixMs};
@@ -67,7 +65,7 @@ pub(crate) struct Post {
 pub(crate) struct Worker {
     db: Db,
     delivery: Delivery,
-    hands: Arc<Hands>,
+    hands: Hands,
     /// None unless this process is to send.
     post: Option<Post>,
     watch: Watch,
@@ -100,9 +98,13 @@ impl Report {
 
 impl Worker {
     /// A worker that sends by `post`; without one, or with another delivery than `worker`, it claims nothing.
-    pub(crate) fn new(db: Db, delivery: Delivery, hands: Arc<Hands>, post: Option<Post>) -> Self {
+    pub(crate) fn new(db: Db, delivery: Delivery, hands: Hands, post: Option<Post>) -> Self {
         let post = post.filter(|_| delivery == Delivery::Worker);
         Self { db, delivery, hands, post, watch: Watch::default() }
+    }
+
+    pub(crate) fn hands(&self) -> &Hands {
+        &self.hands
     }
 
     /// The chat that is told, if this process tells it.
@@ -119,7 +121,6 @@ impl Worker {
         let mut report = Report::default();
         let deadline = Instant::now() + LONGEST_PASS;
         self.announce(stop, deadline, &mut report).await?;
-        self.watch.look(&self.db).await?;
         if let Some(post) = &self.post {
             post.refresh().await;
             while !stop.is_cancelled() && report.next.is_none() {
@@ -138,7 +139,7 @@ impl Worker {
     async fn announce(&self, stop: &CancellationToken, end: Instant, report: &mut Report) -> Result<(), StoreError> {
         let delivery = self.delivery;
         while !stop.is_cancelled() {
-            let announce = move |tx: &Tx<'_>| announce::announce(tx, delivery, ANNOUNCED_AT_ONCE);
+            let announce = move |tx: &Tx<'_>| announce(tx, delivery, ANNOUNCED_AT_ONCE);
             let announced = self.db.settle(announce).await?;
             report.announced += announced as u64;
             if announced < usize::try_from(ANNOUNCED_AT_ONCE).unwrap_or(usize::MAX) {
@@ -154,8 +155,8 @@ impl Worker {
 
     /// Takes the lead that is next and tells the broker's chat of it. Whether to go on.
     async fn notify_next(&self, post: &Post, report: &mut Report) -> Result<bool, StoreError> {
-        let hands = self.hands.as_ref().clone();
-        let next = self.db.read(move |tx: &Tx<'_>| take::next_for_worker(tx, &hands)).await?;
+        let hands = self.hands.clone();
+        let next = self.db.read(move |tx: &Tx<'_>| next_for_worker(tx, &hands)).await?;
         let Some(candidate) = next else { return Ok(false) };
         let slot = match post.limiter.take(post.recipient.chat_id(), Lane::Transactional) {
             Ok(slot) => slot,
@@ -179,20 +180,21 @@ impl Worker {
                 count("given_up");
                 report.given_up += 1;
             }
-            Taken::Nothing => {}
+            // Somebody else was faster; should it come again at once, it does not keep this pass busy.
+            Taken::Nothing => report.next = Some(post.clock.now().saturating_add(HELD_MS)),
         }
         Ok(true)
     }
 
     async fn take(&self, candidate: Candidate) -> Result<Taken, StoreError> {
         // Telling of what is stored is finishing: it goes on when the disk is low.
-        self.db.settle(move |tx: &Tx<'_>| take::take(tx, &candidate)).await
+        self.db.settle(move |tx: &Tx<'_>| take(tx, &candidate)).await
     }
 
     async fn complete(&self, attempted: Attempted, report: &mut Report) -> Result<(), StoreError> {
         let Attempted { lead_id, request_id, attempt, ending } = attempted;
         let (lead, end) = (lead_id.clone(), ending.clone());
-        let complete = move |tx: &Tx<'_>| claim::complete(tx, &lead, request_id.as_deref(), &end, Some(attempt));
+        let complete = move |tx: &Tx<'_>| complete(tx, &lead, request_id.as_deref(), &end, Some(attempt));
         match (self.db.settle(complete).await?, ending) {
             (Completed::Unchanged, _) => {
                 count("overtaken");
