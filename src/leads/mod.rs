@@ -5,6 +5,7 @@ mod claim;
 mod error_code;
 mod hands;
 mod lead;
+pub(crate) mod notify;
 mod retry;
 mod sql;
 mod summary;
