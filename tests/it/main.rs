@@ -19,6 +19,8 @@ mod hard_times;
 mod harness;
 mod jobs;
 mod leads_fixtures;
+mod leads_notify;
+mod leads_privacy;
 mod opening;
 mod order;
 mod order_local;

@@ -1,0 +1,95 @@
+//! What only a person may ask for: that a failed notification is tried again, or that of a lead which nobody was to be
+//! told of. Both begin a new cycle and are recorded with the reason.
+
+use super::claim::{self, Standing};
+use super::{Error, LEADS, NotificationStatus, sql};
+use crate::kernel::store::{StoreError, Tx};
+
+/// Why a person asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RetryReason {
+    /// Token, chat or rights were put right.
+    TelegramConfigFixed,
+    /// Telegram or the way to it was disturbed.
+    TelegramTemporaryError,
+    /// What kept the summary from being made was put right.
+    NotificationSummaryFixed,
+    /// Anything else.
+    ManualRecovery,
+}
+
+impl RetryReason {
+    /// Every reason.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::TelegramConfigFixed, Self::TelegramTemporaryError, Self::NotificationSummaryFixed, Self::ManualRecovery];
+
+    /// The contract's word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::TelegramConfigFixed => "telegram_config_fixed",
+            Self::TelegramTemporaryError => "telegram_temporary_error",
+            Self::NotificationSummaryFixed => "notification_summary_fixed",
+            Self::ManualRecovery => "manual_recovery",
+        }
+    }
+
+    /// The reason of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownText`] if there is none.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|reason| reason.as_str() == text);
+        found.ok_or(Error::UnknownText { column: "reason_code" })
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    /// Whether it waits again.
+    pub(crate) retry_requested: bool,
+    /// Where it stands now, or `missing`.
+    pub(crate) current_status: &'static str,
+    /// How often a person has asked for it.
+    pub(crate) retry_count: i64,
+}
+
+/// A failed notification waits again. Its attempts go on counting, and its last error stays until it is claimed.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn request_retry(
+    tx: &Tx<'_>,
+    lead_id: &str,
+    request_id: Option<&str>,
+    reason: RetryReason,
+) -> Result<Retry, StoreError> {
+    let found = claim::find(tx, lead_id, request_id)?;
+    if let Some(standing) = found.as_ref().filter(|standing| standing.status == NotificationStatus::Failed) {
+        let retry_count = again(tx, standing, reason)?;
+        return Ok(Retry { retry_requested: true, current_status: NotificationStatus::Pending.as_str(), retry_count });
+    }
+    let retry_count = found.as_ref().map_or(0, |standing| standing.retries);
+    Ok(Retry { retry_requested: false, current_status: claim::status_of(found.as_ref()), retry_count })
+}
+
+/// Up to `limit` leads that nobody was to be told of wait now, the oldest first; how many. Fewer than `limit`: those
+/// were the last.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn enqueue_disabled(tx: &Tx<'_>, reason: RetryReason, limit: i64) -> Result<usize, StoreError> {
+    let disabled = sql::claim::oldest_disabled(tx, limit)?;
+    for standing in &disabled {
+        again(tx, standing, reason)?;
+    }
+    Ok(disabled.len())
+}
+
+fn again(tx: &Tx<'_>, standing: &Standing, reason: RetryReason) -> Result<i64, StoreError> {
+    let retry_count = sql::claim::mark_pending_again(tx, standing.row, reason.as_str())?;
+    let payload = serde_json::json!({ "reason_code": reason.as_str(), "retry_count": retry_count });
+    sql::claim::insert_event(tx, standing.row, "notification_retry_requested", &payload)?;
+    tx.wake(LEADS);
+    Ok(retry_count)
+}
