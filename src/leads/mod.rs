@@ -18,7 +18,7 @@ pub(crate) use announce::announce;
 pub(crate) use claim::{Claim, Completed, Ending, STALE_AFTER_MS, claim, complete};
 pub(crate) use error_code::ErrorCode;
 pub(crate) use hands::{Hands, Hold};
-pub(crate) use intake::{Answer, Submission, Visitor, accept};
+pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::NotificationStatus;
 pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry};
 pub(crate) use summary::{SummaryError, summary};
