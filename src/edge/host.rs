@@ -79,7 +79,7 @@ impl Host {
     /// Serves until the stop token is cancelled, and ends in order.
     pub(crate) async fn run(self, others: http::Router) {
         let Self { config, app, driver, listener, metrics, stop } = self;
-        let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, metrics.clone());
+        let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, &config.leads, metrics.clone());
         state.checks = checks(&app);
         let limits = state.limits;
         let surface = http::serve(listener, http::router(state, others), limits, stop.clone());

@@ -3,6 +3,7 @@
 mod bad_input;
 mod contract;
 mod guard;
+mod leads;
 mod monitoring;
 mod transport;
 
@@ -18,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
-use crate::config::{Config, LogConfig, LogFormat};
+use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
@@ -34,6 +35,8 @@ struct TestServer {
     clock: Clock,
     db: Db,
     shutdown: CancellationToken,
+    /// What it serves.
+    routes: Router,
     served: tokio::task::JoinHandle<()>,
     _dir: tempfile::TempDir,
 }
@@ -45,6 +48,8 @@ struct Setup {
     checks: Vec<ReadyCheck>,
     others: Router,
     limits: fn(&mut Limits),
+    /// Assignments over the default configuration.
+    sets: &'static [&'static str],
     queue: usize,
     min_free: u64,
 }
@@ -57,6 +62,7 @@ impl Default for Setup {
             checks: vec![],
             others: Router::new(),
             limits: |_| {},
+            sets: &[],
             queue: 1024,
             min_free: 0,
         }
@@ -81,8 +87,9 @@ impl TestServer {
             ballast: 0,
         };
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
-        let config = Config::default();
-        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, recorded_metrics());
+        let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
+        let config = Config::load(sources).unwrap();
+        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, &config.leads, recorded_metrics());
         state.bot_secret = setup.secret.map(Secret::new);
         state.consumer = setup.consumer;
         state.checks = setup.checks;
@@ -91,8 +98,9 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, router(state, setup.others), limits, shutdown.clone()));
-        Self { address, clock, db, shutdown, served, _dir: dir }
+        let routes = router(state, setup.others);
+        let served = tokio::spawn(serve(listener, routes.clone(), limits, shutdown.clone()));
+        Self { address, clock, db, shutdown, routes, served, _dir: dir }
     }
 
     /// A request with the secret and, if there is one, a JSON body.

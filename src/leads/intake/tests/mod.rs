@@ -1,0 +1,1 @@
+//! The intake on a file: x.
