@@ -137,12 +137,8 @@ fn messenger_for(
     connect_timeout: Duration,
 ) -> anyhow::Result<Option<Arc<dyn Messenger>>> {
     let Some(token) = &telegram.token else { return Ok(None) };
-    let settings = TelegramSettings {
-        api_url: telegram.api_url.to_string(),
-        token: token.clone(),
-        timeout,
-        connect_timeout,
-    };
+    let settings =
+        TelegramSettings { api_url: telegram.api_url.to_string(), token: token.clone(), timeout, connect_timeout };
     Ok(Some(Arc::new(Client::new(&settings).context("telegram")?)))
 }
 

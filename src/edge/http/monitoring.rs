@@ -88,8 +88,7 @@ pub(super) async fn livez() -> Response {
 
 /// `GET /readyz`: 200, or 503 when any check fails.
 pub(super) async fn readyz(State(state): State<Arc<HttpState>>) -> Response {
-    let mut checks: BTreeMap<_, _> =
-        state.checks.iter().map(|check| (check.name, (check.look)())).collect();
+    let mut checks: BTreeMap<_, _> = state.checks.iter().map(|check| (check.name, (check.look)())).collect();
     checks.insert("store", state.store_probe.look(&state.db).await.into());
     let (status, word) = match checks.values().all(|check| check.ok) {
         true => (StatusCode::OK, "ok"),

@@ -199,7 +199,11 @@ impl Worker {
             (Completed::Unchanged, _) => {
                 count("overtaken");
                 report.overtaken += 1;
-                tracing::warn!(lead.id = lead_id, attempt, "a lead was dealt with by somebody else before its answer came");
+                tracing::warn!(
+                    lead.id = lead_id,
+                    attempt,
+                    "a lead was dealt with by somebody else before its answer came"
+                );
             }
             (_, Ending::Sent) => {
                 count("sent");

@@ -1,6 +1,9 @@
 //! The leads on a real file, with a clock that is moved; other programs write through SQL of their own.
 
 mod claims;
+mod operator;
+mod others;
+mod plan;
 mod summaries;
 
 use std::time::Duration;

@@ -83,9 +83,9 @@ async fn too_many_requests_are_waited_for_within_the_attempt() {
     world.advance(600);
     assert_eq!(pass.await.unwrap().sent, 1);
     assert_eq!((world.row(&lead).await, world.stage.calls()), (sent(1), 2));
-    let pauses = world.db.read::<i64, StoreError>(|tx| {
-        tx.query_one("SELECT count(*) FROM telegram_pauses", [], |row| row.get(0))
-    });
+    let pauses = world
+        .db
+        .read::<i64, StoreError>(|tx| tx.query_one("SELECT count(*) FROM telegram_pauses", [], |row| row.get(0)));
     assert_eq!(pauses.await.unwrap(), 0, "the file knows no chat of leads");
 }
 

@@ -178,7 +178,8 @@ impl World {
 
     /// How many leads have this status after so many claims.
     async fn count(&self, status: &'static str, attempts: i64) -> i64 {
-        let sql = "SELECT count(*) FROM broker_leads WHERE notification_status = ?1 AND notification_attempt_count = ?2";
+        let sql =
+            "SELECT count(*) FROM broker_leads WHERE notification_status = ?1 AND notification_attempt_count = ?2";
         let read = move |tx: &Tx<'_>| tx.query_one(sql, (status, attempts), |row| row.get(0));
         self.db.read::<_, StoreError>(read).await.unwrap()
     }
