@@ -11,7 +11,9 @@ use crate::harness::{Place, Process, text, until};
 #[test]
 fn a_job_that_the_request_itself_wakes_runs_for_the_one_who_asked() {
     let dev = Dev::start(&["store.ballast=0"]);
-    for job in ["bot-outbox-poll", "telegram-send", "backend-calls", "housekeeping", "ledger-prune"] {
+    for job in
+        ["bot-outbox-poll", "telegram-send", "backend-calls", "housekeeping", "lead-notifications", "ledger-prune"]
+    {
         for _ in 0..3 {
             let ran = dev.command(&["jobs", "run", job, "--json"]);
             let said = String::from_utf8_lossy(&ran.stdout);
@@ -44,7 +46,8 @@ fn older() -> Place {
     assert!(migrated.success());
     let conn = file::writer(&place.data());
     conn.execute_batch(
-        "DROP INDEX backend_calls_finished_at; DROP INDEX job_requests_by_run; PRAGMA user_version = 3;",
+        "DROP VIEW broker_lead_preparation_due; DROP TABLE broker_lead_rate_limits; DROP TABLE broker_lead_events;
+         DROP TABLE broker_leads; PRAGMA user_version = 4;",
     )
     .unwrap();
     place
@@ -64,7 +67,7 @@ fn stop_while_it_opens(place: &Place, start: impl Fn() -> Process) {
     let ended = server.wait(Duration::from_secs(10));
     assert!(ended.success(), "{ended}: {}", server.log());
     assert!(server.log().contains("stopped before it served"), "{}", server.log());
-    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 3, "nothing is half done");
+    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 4, "nothing is half done");
     conn.execute_batch("ROLLBACK").unwrap();
 }
 
@@ -75,7 +78,7 @@ fn a_signal_stops_serve_while_it_starts() {
     let mut server = place.start_serve("http://127.0.0.1:1", &[]);
     server.serving_url();
     let conn = file::reader(&place.data());
-    assert!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []) > 3);
+    assert!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []) > 4);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -31,15 +32,19 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
         if !is_json(request.headers()) {
             return Err(Problem::wrong_content_type());
         }
-        let reading = read(request, &state.limits);
-        let bytes = tokio::time::timeout(state.limits.body, reading).await.map_err(|_| Problem::body_too_slow())??;
+        let Limits { body_bytes, body, .. } = state.limits;
+        let bytes = read(request, body_bytes, body).await.map_err(|unread| match unread {
+            Unread::TooLarge => Problem::body_too_large(body_bytes),
+            Unread::TooSlow => Problem::body_too_slow(),
+            Unread::BrokenOff => Problem::body_broken_off(),
+        })?;
         let text = std::str::from_utf8(&bytes).map_err(|error| Problem::not_utf8(error.valid_up_to()))?;
         parse(text).map(Self)
     }
 }
 
 /// `application/json`, or a type built on it (RFC 6839), in UTF-8.
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
     let Ok(text) = value.to_str() else { return false };
@@ -53,22 +58,31 @@ fn is_utf8_charset(parameter: &str) -> bool {
     matches!(parameter, "charset=utf-8" | "charset=\"utf-8\"" | "charset=utf8")
 }
 
-async fn read(request: Request, limits: &Limits) -> Result<Vec<u8>, Problem> {
-    let limit = limits.body_bytes;
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| usize::try_from(length).map_or(true, |length| length > limit)) {
-        return Err(Problem::body_too_large(limit));
-    }
-    gather(request.into_body(), limit).await
+/// Why a body was not read to its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unread {
+    TooLarge,
+    TooSlow,
+    BrokenOff,
 }
 
-async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+/// The body, if it has at most `limit` bytes and arrives in time. One that is announced larger is not waited for.
+pub(super) async fn read(request: Request, limit: usize, within: Duration) -> Result<Vec<u8>, Unread> {
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| usize::try_from(length).map_or(true, |length| length > limit)) {
+        return Err(Unread::TooLarge);
+    }
+    let gathering = gather(request.into_body(), limit);
+    tokio::time::timeout(within, gathering).await.unwrap_or(Err(Unread::TooSlow))
+}
+
+async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Unread> {
     let mut bytes = Vec::new();
     let mut parts = body.into_data_stream();
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|_| Problem::body_broken_off())?;
+        let part = part.map_err(|_| Unread::BrokenOff)?;
         if bytes.len() + part.len() > limit {
-            return Err(Problem::body_too_large(limit));
+            return Err(Unread::TooLarge);
         }
         bytes.extend_from_slice(&part);
     }

@@ -50,6 +50,10 @@ fn describe() {
     describe_counter!("pillarbox_http_requests_total", "Requests answered, by method, route and status");
     describe_histogram!("pillarbox_http_request_seconds", "Time until a request was answered");
     describe_gauge!("pillarbox_http_connections", "Connections open when the last one came; 512 is the most");
+    describe_counter!(
+        "pillarbox_leads_requests_total",
+        "Requests to /leads, by outcome: stored, duplicate, preflight or the code of a refusal"
+    );
     describe_histogram!("pillarbox_commit_batch_size", "Writes that shared one commit");
     describe_histogram!("pillarbox_commit_seconds", "Time of a batch of writes with its commit");
     describe_gauge!("pillarbox_write_queue", "Writes that wait");

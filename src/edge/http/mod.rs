@@ -1,10 +1,14 @@
 //! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
-//! backend and the bot (bearer secret); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal.
+//! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
+//! functions of the leads' contract, for the service key; `/livez`, `/readyz` and `/metrics` are for monitoring and tell
+//! nothing personal.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
+//! - `/leads` answers in its own envelope, and an allowed page can read whatever it is answered, a fault or a time-out
+//!   too: `src/edge/http/tests/leads.rs`.
 //! - A body is read within a size and a time, a header within a time; a request ends within a time:
 //!   `src/edge/http/tests/transport.rs`.
 //! - Every answer carries `X-Request-Id`, every request leaves one access-log line (at `debug` for monitoring), and
@@ -13,17 +17,23 @@
 //!
 //! **Windows.** A caller that goes away may have had its write committed; every write of the contract can be repeated.
 //!
-//! **Not here.** What a request means (`backend`); TLS, which a reverse proxy ends.
+//! **Not here.** What a request means (`backend`, `leads`); TLS, which a reverse proxy ends.
 
 mod bearer;
 mod bot_events;
 mod bot_notification;
+mod client_ip;
 mod decode;
 mod error;
+mod finish;
+mod keys;
+mod lead_envelope;
+mod leads;
 mod leftover;
 mod metrics;
 mod monitoring;
 mod observe;
+mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -33,16 +43,18 @@ use std::time::Duration;
 
 pub(crate) use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
+use ipnet::IpNet;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
 
-use crate::config::{BotConfig, EventSource, HttpConfig};
+use crate::config::{BotConfig, EventSource, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
+use crate::leads::Hands;
 
 /// What the handlers work with.
 pub(crate) struct HttpState {
@@ -52,6 +64,14 @@ pub(crate) struct HttpState {
     /// Who consumes the bot events of this file.
     pub(crate) consumer: Consumer,
     pub(crate) limits: Limits,
+    /// Whose `X-Forwarded-For` is believed.
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Who may post leads and how often.
+    pub(crate) leads: Arc<LeadsConfig>,
+    /// The leads that this process is telling the broker of; the one who tells shares them.
+    pub(crate) hands: Hands,
+    /// Who may call `/rest` and `/v1/leads`.
+    keys: keys::Keys,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -102,7 +122,13 @@ impl Limits {
 
 impl HttpState {
     /// The state of these sections; `checks` may be filled afterwards.
-    pub(crate) fn new(db: Db, bot: &BotConfig, http: &HttpConfig, metrics: PrometheusHandle) -> Self {
+    pub(crate) fn new(
+        db: Db,
+        bot: &BotConfig,
+        http: &HttpConfig,
+        leads: &LeadsConfig,
+        metrics: PrometheusHandle,
+    ) -> Self {
         let consumer = match bot.event_source {
             EventSource::Local => Consumer::ThisProcess,
             EventSource::Off | EventSource::Remote(_) => Consumer::Fetching,
@@ -112,6 +138,10 @@ impl HttpState {
             bot_secret: bot.backend_secret.clone(),
             consumer,
             limits: Limits::new(http),
+            trusted_proxies: http.trusted_proxies.clone(),
+            leads: Arc::new(leads.clone()),
+            keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
+            hands: Hands::default(),
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -135,7 +165,11 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
         .route("/livez", get(monitoring::livez))
         .route("/readyz", get(monitoring::readyz))
         .route("/metrics", get(metrics::show));
+    // One handler for every method: who may ask at all is looked at before how.
+    let leads = Router::new().route("/leads", any(leads::answer));
     bot.merge(monitoring)
+        .merge(leads)
+        .merge(rest::routes(&state))
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)

@@ -3,11 +3,15 @@
 //! axum's own `serve` sets no timer, so that a client that sends half a header would hold its connection for ever.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Limits;
+use super::client_ip::Peer;
 
 /// How long accepting rests after the system had no descriptor or memory left for a connection.
 const REST: Duration = Duration::from_secs(1);
@@ -24,8 +29,8 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdown: CancellationToken) {
     let seats = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
-    while let Some((stream, seat)) = next(&listener, &seats, &mut connections, &shutdown).await {
-        connections.spawn(converse(stream, router.clone(), limits, shutdown.clone(), seat));
+    while let Some((connected, seat)) = next(&listener, &seats, &mut connections, &shutdown).await {
+        connections.spawn(converse(connected, router.clone(), limits, shutdown.clone(), seat));
         metrics::gauge!("pillarbox_http_connections")
             .set(f64::from(u32::try_from(connections.len()).unwrap_or(u32::MAX)));
     }
@@ -37,13 +42,19 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: Limits,
     }
 }
 
+/// A connection and whose it is.
+struct Connected {
+    stream: TcpStream,
+    peer: IpAddr,
+}
+
 /// The next connection with its seat; `None` at shutdown.
 async fn next(
     listener: &TcpListener,
     seats: &Arc<Semaphore>,
     connections: &mut JoinSet<()>,
     shutdown: &CancellationToken,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+) -> Option<(Connected, OwnedSemaphorePermit)> {
     loop {
         let accepted = async {
             let seat = Arc::clone(seats).acquire_owned().await.expect("the seats are never closed");
@@ -54,7 +65,7 @@ async fn next(
             // Ended ones are taken off the list as they come; a panic in one is its own, and observed there.
             Some(_) = connections.join_next() => {}
             (accepted, seat) = accepted => match accepted {
-                Ok((stream, _)) => return Some((stream, seat)),
+                Ok((stream, peer)) => return Some((Connected { stream, peer: peer.ip() }, seat)),
                 Err(error) => wait_out(&error, shutdown).await,
             },
         }
@@ -75,18 +86,24 @@ async fn wait_out(error: &io::Error, shutdown: &CancellationToken) {
 }
 
 async fn converse(
-    stream: TcpStream,
+    connected: Connected,
     router: Router,
     limits: Limits,
     shutdown: CancellationToken,
     _seat: OwnedSemaphorePermit,
 ) {
+    let Connected { stream, peer } = connected;
     // Answers are written whole; waiting for more would only delay them. Without it they come a little later.
     let _ = stream.set_nodelay(true);
+    let routes = TowerToHyperService::new(router);
+    let answers = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        routes.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), answers);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -1,6 +1,7 @@
 //! Every statement on `broker_leads`, `broker_lead_events` and `broker_lead_rate_limits`: claims, intake, lists.
 
 pub(super) mod claim;
+pub(super) mod intake;
 pub(super) mod keep;
 pub(super) mod lists;
 pub(super) mod stats;

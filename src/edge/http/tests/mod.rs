@@ -3,7 +3,10 @@
 mod bad_input;
 mod contract;
 mod guard;
+mod leads;
 mod monitoring;
+mod rest;
+mod rest_rights;
 mod transport;
 
 use std::net::SocketAddr;
@@ -17,14 +20,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use super::keys::Keys;
 use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
-use crate::config::{Config, LogConfig, LogFormat};
+use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
+use crate::leads::Hands;
 
 const SECRET: &str = "a-secret-of-the-tests-0123456789";
+const SERVICE_KEY: &str = "the-service-key-of-the-tests";
+const ANON_KEY: &str = "the-anon-key-of-the-tests";
 /// 2027-01-15T08:00:00Z.
 const START: UnixMs = 1_800_000_000_000;
 
@@ -34,6 +41,8 @@ struct TestServer {
     clock: Clock,
     db: Db,
     shutdown: CancellationToken,
+    /// What it serves.
+    routes: Router,
     served: tokio::task::JoinHandle<()>,
     _dir: tempfile::TempDir,
 }
@@ -41,10 +50,14 @@ struct TestServer {
 /// How a test's server differs from the usual one.
 struct Setup {
     secret: Option<&'static str>,
+    keys: Keys,
+    hands: Hands,
     consumer: Consumer,
     checks: Vec<ReadyCheck>,
     others: Router,
     limits: fn(&mut Limits),
+    /// Assignments over the default configuration.
+    sets: &'static [&'static str],
     queue: usize,
     min_free: u64,
 }
@@ -53,10 +66,13 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             secret: Some(SECRET),
+            keys: Keys::new(Some(Secret::new(SERVICE_KEY)), Some(Secret::new(ANON_KEY))),
+            hands: Hands::default(),
             consumer: Consumer::Fetching,
             checks: vec![],
             others: Router::new(),
             limits: |_| {},
+            sets: &[],
             queue: 1024,
             min_free: 0,
         }
@@ -81,8 +97,11 @@ impl TestServer {
             ballast: 0,
         };
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
-        let config = Config::default();
-        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, recorded_metrics());
+        let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
+        let config = Config::load(sources).unwrap();
+        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, &config.leads, recorded_metrics());
+        state.keys = setup.keys;
+        state.hands = setup.hands;
         state.bot_secret = setup.secret.map(Secret::new);
         state.consumer = setup.consumer;
         state.checks = setup.checks;
@@ -91,8 +110,9 @@ impl TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(listener, router(state, setup.others), limits, shutdown.clone()));
-        Self { address, clock, db, shutdown, served, _dir: dir }
+        let routes = router(state, setup.others);
+        let served = tokio::spawn(serve(listener, routes.clone(), limits, shutdown.clone()));
+        Self { address, clock, db, shutdown, routes, served, _dir: dir }
     }
 
     /// A request with the secret and, if there is one, a JSON body.

@@ -1,0 +1,161 @@
+//! `POST /leads`: what the form of an allowed site posts, stored before it is answered. A browser reads an answer only if
+//! it names the page's origin, so whatever goes wrong here is answered here, in the envelope and with its CORS headers.
+//!
+//! The order of the checks is the contract's: origin, method, content type, size, JSON, and then the domain's.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE,
+    CACHE_CONTROL, ORIGIN, USER_AGENT, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use super::HttpState;
+use super::client_ip::ClientIp;
+use super::decode::{is_json, read};
+use super::lead_envelope::{Refusal, Reply};
+use crate::config::LeadsConfig;
+use crate::leads::{self, Answer, Submission, Visitor};
+
+/// What a form's script may send. The last three are not looked at: scripts written for another backend send them.
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static("content-type, apikey, authorization, x-client-info");
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
+/// Seconds for which a browser may remember the two: a change of the configuration shows within the hour.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
+
+/// Any request to `/leads`.
+pub(super) async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): ClientIp, request: Request) -> Response {
+    let page = Page::of(request.headers(), &state.leads);
+    let limit = little_less(state.limits.request);
+    let visitor = Visitor { ip, user_agent: user_agent(request.headers()) };
+    let may_post = !matches!(page, Page::Stranger);
+    let reply = saved(limit, async {
+        match may_post {
+            true => take(&state, request, visitor).await.unwrap_or_else(Reply::from),
+            false => Refusal::OriginNotAllowed.into(),
+        }
+    });
+    let reply = reply.await;
+    metrics::counter!("pillarbox_leads_requests_total", "outcome" => reply.outcome()).increment(1);
+    if let Reply::Refused { .. } = reply {
+        tracing::info!(error_code = reply.outcome(), "a lead was refused");
+    }
+    page.marked(reply)
+}
+
+/// A request of a page that may post.
+async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<Reply, Refusal> {
+    match *request.method() {
+        Method::OPTIONS => return Ok(Reply::MayPost),
+        Method::POST => {}
+        _ => return Err(Refusal::MethodNotAllowed),
+    }
+    if !is_json(request.headers()) {
+        return Err(Refusal::ContentTypeNotSupported);
+    }
+    let body = read(request, state.leads.max_body_bytes, state.limits.body).await?;
+    let submission = Submission::parse(&body).map_err(|_| Refusal::InvalidJson)?;
+    let rules = Arc::clone(&state.leads);
+    let answer = state.db.write(move |tx| leads::accept(tx, &submission, &visitor, &rules)).await?;
+    if let Answer::Invalid { faults, .. } = &answer {
+        tracing::info!(faults = faults.join(","), "a lead is not valid");
+    }
+    Ok(answer.into())
+}
+
+/// The reply, or what is told instead when it panics or takes too long. What it was to write may still be written, and
+/// a repeat under the same request id is answered as one.
+async fn saved(limit: Duration, reply: impl Future<Output = Reply>) -> Reply {
+    // Nothing of the request is used after its panic, so nothing half-changed can be seen.
+    match tokio::time::timeout(limit, AssertUnwindSafe(reply).catch_unwind()).await {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(_)) => {
+            tracing::error!("a lead's request ended in a panic");
+            Refusal::LeadStorageFailed.into()
+        }
+        Err(_) => {
+            tracing::warn!("a lead's request took too long and was given up");
+            Refusal::BackendUnavailable.into()
+        }
+    }
+}
+
+/// Before the time limit of every request, which would be told in another form and without CORS headers.
+fn little_less(limit: Duration) -> Duration {
+    limit.saturating_sub(limit / 10)
+}
+
+/// Names of browsers are ASCII; what is not is replaced, since the lead counts for more.
+fn user_agent(headers: &HeaderMap) -> String {
+    headers.get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
+}
+
+/// Where a request comes from.
+#[derive(Debug)]
+enum Page {
+    /// From a page of this allowed origin.
+    Allowed(HeaderValue),
+    /// From no page, which is allowed.
+    None,
+    /// From a page, or a program, that is not allowed.
+    Stranger,
+}
+
+impl Page {
+    fn of(headers: &HeaderMap, leads: &LeadsConfig) -> Self {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) if leads.allow_originless => Self::None,
+            (Some(origin), None) if leads.allowed_origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
+                Self::Allowed(origin.clone())
+            }
+            _ => Self::Stranger,
+        }
+    }
+
+    /// The response with what every answer of `/leads` says of itself.
+    fn marked(self, reply: Reply) -> Response {
+        let is_preflight = matches!(reply, Reply::MayPost);
+        let mut response = reply.into_response();
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+        if let Self::Allowed(origin) = self {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        }
+        if is_preflight {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+            headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_and_a_wait_without_end_are_answered_in_the_envelope_with_the_origin() {
+        let limit = Duration::from_millis(20);
+        let panicked = saved(limit, async { panic!("a fault of the domain") }).await;
+        let stuck = saved(limit, std::future::pending()).await;
+        for (reply, status, code) in [(panicked, 500, "lead_storage_failed"), (stuck, 503, "backend_unavailable")] {
+            assert_eq!(reply.outcome(), code);
+            let response = Page::Allowed(HeaderValue::from_static("https://a.example")).marked(reply);
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(response.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], "https://a.example");
+            assert_eq!(
+                (&response.headers()[VARY], &response.headers()[CACHE_CONTROL]),
+                (&HeaderValue::from_static("Origin"), &HeaderValue::from_static("no-store"))
+            );
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The intake: what a form posted becomes a lead, once, in one transaction.
+//!
+//! Whatever of a request needs no store is done before the transaction ([`Submission::parse`]): the one writer only
+//! looks up, counts and binds. A refusal is committed too, since it counts.
+
+mod json;
+mod money;
+mod phone;
+mod priority;
+mod rate_limit;
+mod request_id;
+mod submission;
+#[cfg(test)]
+mod tests;
+mod text;
+mod validation;
+
+use std::net::IpAddr;
+
+pub(crate) use json::NotJson;
+pub(crate) use submission::Submission;
+
+use super::{LEADS, NotificationStatus, sql};
+use crate::config::{Delivery, LeadsConfig};
+use crate::kernel::clock::UnixMs;
+use crate::kernel::events::{Event, Lead};
+use crate::kernel::id;
+use crate::kernel::store::{StoreError, Tx};
+
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    /// The peer's, or what a trusted proxy says it is.
+    pub(crate) ip: IpAddr,
+    /// The header; empty if there is none.
+    pub(crate) user_agent: String,
+}
+
+/// What became of a request. The id in a refusal is the one sent, if it is a valid one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is a new lead.
+    Stored { request_id: String, status: NotificationStatus },
+    /// Its lead was stored before.
+    Known { request_id: String, status: NotificationStatus },
+    /// The visitor has posted too often in this hour.
+    RateLimited { request_id: Option<String>, retry_after_seconds: i64 },
+    /// A machine sent it.
+    Spam { request_id: Option<String> },
+    /// It lacks something; the faults are for the log.
+    Invalid { request_id: Option<String>, faults: Vec<&'static str> },
+}
+
+/// What of a lead is known only when it is stored.
+pub(crate) struct Arrival<'a> {
+    pub(crate) id: String,
+    pub(crate) request_id: &'a str,
+    pub(crate) phone_normalized: &'a str,
+    pub(crate) user_agent: Option<String>,
+    pub(crate) status: NotificationStatus,
+}
+
+/// Takes a request in: known, too many, spam, invalid, or stored with its `created` event and its domain event.
+///
+/// # Errors
+/// The store's; nothing of the request is in the file then, and it was not counted.
+pub(crate) fn accept(
+    tx: &Tx<'_>,
+    submission: &Submission,
+    visitor: &Visitor,
+    rules: &LeadsConfig,
+) -> Result<Answer, StoreError> {
+    let request_id = submission.request_id.clone();
+    if let Some(request_id) = &request_id
+        && let Some(status) = sql::intake::find_status(tx, request_id)?
+    {
+        let is_unfinished = matches!(status, NotificationStatus::Pending | NotificationStatus::Sending);
+        if is_unfinished && rules.delivery == Delivery::Worker {
+            tx.wake(LEADS);
+        }
+        return Ok(Answer::Known { request_id: request_id.clone(), status });
+    }
+    let phone = phone::read(&submission.client.phone, &rules.phone_region);
+    let fingerprint = rate_limit::fingerprint(visitor, &phone.digits);
+    let requests = sql::intake::count_attempt(tx, &fingerprint, rate_limit::window_of(tx.now()))?;
+    if requests > i64::from(rules.rate_limit_per_hour) {
+        return Ok(Answer::RateLimited { request_id, retry_after_seconds: rate_limit::seconds_left(tx.now()) });
+    }
+    if submission.is_spam {
+        return Ok(Answer::Spam { request_id });
+    }
+    let faults = validation::faults(submission, phone.is_valid, rules);
+    match request_id {
+        Some(request_id) if faults.is_empty() => {
+            let status = match rules.delivery {
+                Delivery::Worker | Delivery::Rpc => NotificationStatus::Pending,
+                Delivery::Off => NotificationStatus::Disabled,
+            };
+            let arrival = Arrival {
+                id: id::uuid_v7(tx.now()),
+                request_id: &request_id,
+                phone_normalized: &phone.digits,
+                user_agent: text::some(text::line(&visitor.user_agent, 500)),
+                status,
+            };
+            store(tx, &arrival, submission)?;
+            Ok(Answer::Stored { request_id, status })
+        }
+        request_id => Ok(Answer::Invalid { request_id, faults }),
+    }
+}
+
+/// The lead, that it was created, and the domain event; whoever notifies is woken.
+fn store(tx: &Tx<'_>, arrival: &Arrival<'_>, submission: &Submission) -> Result<(), StoreError> {
+    sql::intake::insert(tx, arrival, submission)?;
+    // The form's version is the sender's text and stays in the lead: an event holds codes and counters.
+    let payload = format!(r#"{{"source":"site","schema_version":1,"priority":"{}"}}"#, submission.priority.code());
+    sql::intake::insert_created(tx, arrival, &payload)?;
+    tx.publish(&Event::LeadReceived(Lead { id: arrival.id.clone(), request_id: Some(arrival.request_id.to_owned()) }))?;
+    if arrival.status == NotificationStatus::Pending {
+        tx.wake(LEADS);
+    }
+    Ok(())
+}
+
+/// Forgets up to so many counts of hours that began before then; how many.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn prune_rate_limits(tx: &Tx<'_>, before: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    sql::intake::delete_windows(tx, before, limit)
+}

@@ -1,0 +1,131 @@
+//! Storing a lead, what is asked before it, and the count of requests.
+
+use rusqlite::named_params;
+
+use crate::kernel::clock::UnixMs;
+use crate::kernel::store::{StoreError, Tx, lossy_text};
+use crate::leads::NotificationStatus;
+use crate::leads::intake::{Arrival, Submission};
+
+pub(super) const STATUS_OF_REQUEST: &str =
+    "SELECT notification_status FROM broker_leads WHERE request_id = :request_id";
+
+/// Where the notification of the lead of this request stands.
+pub(crate) fn find_status(tx: &Tx<'_>, request_id: &str) -> Result<Option<NotificationStatus>, StoreError> {
+    tx.query_opt(STATUS_OF_REQUEST, named_params! { ":request_id": request_id }, |row| {
+        let status = lossy_text(row, "notification_status")?.unwrap_or_default();
+        NotificationStatus::parse(&status).map_err(super::unreadable)
+    })
+}
+
+pub(super) const COUNT_ATTEMPT: &str =
+    "INSERT INTO broker_lead_rate_limits (fingerprint, window_start, attempt_count, first_attempt_at, last_attempt_at)
+     VALUES (:fingerprint, :window_start, 1, :now, :now)
+     ON CONFLICT (fingerprint, window_start) DO UPDATE
+       SET attempt_count = attempt_count + 1, last_attempt_at = MAX(last_attempt_at, :now)
+     RETURNING attempt_count";
+
+/// Counts a request of this visitor in this hour; how many it makes.
+pub(crate) fn count_attempt(tx: &Tx<'_>, fingerprint: &str, window_start: UnixMs) -> Result<i64, StoreError> {
+    tx.query_one(
+        COUNT_ATTEMPT,
+        named_params! { ":fingerprint": fingerprint, ":window_start": window_start, ":now": tx.now() },
+        |row| row.get("attempt_count"),
+    )
+}
+
+pub(super) const DELETE_WINDOWS: &str = "DELETE FROM broker_lead_rate_limits WHERE (fingerprint, window_start) IN (
+       SELECT fingerprint, window_start FROM broker_lead_rate_limits WHERE window_start < :before LIMIT :limit)";
+
+/// Deletes up to so many counts of hours that began before then.
+pub(crate) fn delete_windows(tx: &Tx<'_>, before: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    tx.execute(DELETE_WINDOWS, named_params! { ":before": before, ":limit": limit })
+}
+
+const INSERT: &str = "INSERT INTO broker_leads (
+       id, request_id, created_at, updated_at, announced_at, source_page, client_name, phone, phone_normalized,
+       city, preferred_contact, comment, scenario, object_type, object_price_text, down_payment_text, income_type,
+       bank_history, property_price, down_payment, has_matkapital, has_bad_credit_history, has_previous_rejection,
+       form_version, submitted_at, form_fill_ms, page_url, page_title, referrer, user_agent, utm_source,
+       utm_medium, utm_campaign, utm_content, utm_term, tracking, qualification, spam_check, raw_payload,
+       technical_priority, notification_status, consent_accepted, personal_data_consent)
+     VALUES (
+       :id, :request_id, :now, :now, :now, :source_page, :client_name, :phone, :phone_normalized, :city,
+       :preferred_contact, :comment, :scenario, :object_type, :object_price_text, :down_payment_text, :income_type,
+       :bank_history, :property_price, :down_payment, :has_matkapital, :has_bad_credit_history,
+       :has_previous_rejection, :form_version, :submitted_at, :form_fill_ms, :page_url, :page_title, :referrer,
+       :user_agent, :utm_source, :utm_medium, :utm_campaign, :utm_content, :utm_term, :tracking, :qualification,
+       :spam_check, :raw_payload, :technical_priority, :notification_status, 1, 1)";
+
+/// Inserts a lead whose arrival the same transaction records, so that no sweep has to.
+pub(crate) fn insert(tx: &Tx<'_>, arrival: &Arrival<'_>, submission: &Submission) -> Result<(), StoreError> {
+    let Submission { client, mortgage, context, .. } = submission;
+    let [source, medium, campaign, content, term] = &context.utm;
+    let params = named_params! {
+        ":now": tx.now(),
+        ":id": arrival.id,
+        ":request_id": arrival.request_id,
+        ":source_page": context.source_page,
+        ":client_name": client.name,
+        ":phone": client.phone,
+        ":phone_normalized": arrival.phone_normalized,
+        ":city": client.city,
+        ":preferred_contact": client.preferred_contact,
+        ":comment": mortgage.comment,
+        ":scenario": mortgage.scenario,
+        ":object_type": mortgage.object_type,
+        ":object_price_text": mortgage.object_price,
+        ":down_payment_text": mortgage.down_payment,
+        ":income_type": mortgage.income_type,
+        ":bank_history": mortgage.bank_history,
+        ":property_price": mortgage.property_price_amount,
+        ":down_payment": mortgage.down_payment_amount,
+        ":has_matkapital": mortgage.flags.matkapital,
+        ":has_bad_credit_history": mortgage.flags.bad_credit_history,
+        ":has_previous_rejection": mortgage.flags.previous_rejection,
+        ":form_version": context.form_version,
+        ":submitted_at": context.submitted_at.unwrap_or(tx.now()),
+        ":form_fill_ms": context.form_fill_ms,
+        ":page_url": context.page_url,
+        ":page_title": context.page_title,
+        ":referrer": context.referrer,
+        ":user_agent": arrival.user_agent,
+        ":utm_source": source,
+        ":utm_medium": medium,
+        ":utm_campaign": campaign,
+        ":utm_content": content,
+        ":utm_term": term,
+        ":tracking": context.tracking,
+        ":qualification": context.qualification,
+        ":spam_check": context.spam_check,
+        ":raw_payload": context.raw_payload,
+        ":technical_priority": submission.priority.text(),
+        ":notification_status": arrival.status.as_str(),
+    };
+    tx.execute(INSERT, params)?;
+    Ok(())
+}
+
+/// Records that a lead was created. The payload is codes and counters.
+pub(crate) fn insert_created(tx: &Tx<'_>, arrival: &Arrival<'_>, payload: &str) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO broker_lead_events (lead_id, request_id, created_at, event_type, payload)
+         VALUES (:lead_id, :request_id, :now, 'created', :payload)",
+        named_params! {
+            ":lead_id": arrival.id,
+            ":request_id": arrival.request_id,
+            ":now": tx.now(),
+            ":payload": payload,
+        },
+    )?;
+    Ok(())
+}
+
+/// The repeated statements with the index each is meant to use.
+#[cfg(test)]
+pub(crate) fn plans() -> [(&'static str, &'static str); 2] {
+    [
+        (STATUS_OF_REQUEST, "broker_leads_requested_once (request_id=?)"),
+        (DELETE_WINDOWS, "broker_lead_rate_limits_by_window (window_start<?)"),
+    ]
+}
