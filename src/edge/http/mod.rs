@@ -2,11 +2,13 @@
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
-//! functions of the leads' contract, for the service key; `/livez`, `/readyz` and `/metrics` are for monitoring and tell
-//! nothing personal.
+//! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; `/livez`, `/readyz` and
+//! `/metrics` are for monitoring and tell nothing personal.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
+//! - `/rest` answers in PostgREST's shapes, errors too, and tells nothing to whoever may not call:
+//!   `src/edge/http/tests/rest.rs`, `src/edge/http/tests/rest_rights.rs`.
 //! - `/leads` answers in its own envelope, and an allowed page can read whatever it is answered, a fault or a time-out
 //!   too: `src/edge/http/tests/leads.rs`.
 //! - A body is read within a size and a time, a header within a time; a request ends within a time:
@@ -29,6 +31,7 @@ mod finish;
 mod keys;
 mod lead_envelope;
 mod leads;
+mod leads_health;
 mod leftover;
 mod metrics;
 mod monitoring;
@@ -170,6 +173,7 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
     bot.merge(monitoring)
         .merge(leads)
         .merge(rest::routes(&state))
+        .route("/v1/leads/health", get(leads_health::show))
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)

@@ -4,6 +4,7 @@ mod bad_input;
 mod contract;
 mod guard;
 mod leads;
+mod leads_health;
 mod monitoring;
 mod rest;
 mod rest_rights;
