@@ -48,8 +48,9 @@ pub(crate) enum Taken {
 /// # Errors
 /// The store's.
 pub(crate) fn next_for_worker(tx: &Tx<'_>, hands: &Hands) -> Result<Option<Candidate>, StoreError> {
-    let may_be_taken_over = |standing: &Standing| standing.is_claimable(tx.now()) && !hands.holds(&standing.lead.id);
-    let oldest = sql::claim::oldest_sending(tx, LOOKED_AT)?.into_iter().find(may_be_taken_over);
+    let before = tx.now().saturating_sub(claim::STALE_AFTER_MS);
+    let stale = sql::claim::oldest_sending(tx, before, LOOKED_AT)?;
+    let oldest = stale.into_iter().find(|standing| !hands.holds(&standing.lead.id));
     let next = match oldest {
         Some(standing) => Some(standing),
         None => sql::claim::next_pending(tx)?,
