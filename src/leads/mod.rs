@@ -61,14 +61,14 @@ mod take;
 mod tests;
 
 pub(crate) use announce::announce;
-pub(crate) use claim::{Claim, Completed, Ending, STALE_AFTER_MS, claim, complete};
+pub(crate) use claim::{Claim, Completed, Ending, claim, complete};
 pub(crate) use error_code::ErrorCode;
-pub(crate) use hands::{Hands, Hold};
+pub(crate) use hands::Hands;
 pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::{CrmStatus, NotificationStatus};
 pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry};
 pub(crate) use summary::{SummaryError, summary};
-pub(crate) use take::{CLAIMS_PER_CYCLE, Candidate, Taken, next_for_worker, take};
+pub(crate) use take::{Candidate, Taken, next_for_worker, take};
 
 use crate::kernel::store::{StoreError, Wake};
 

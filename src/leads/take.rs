@@ -9,7 +9,7 @@ use super::{ErrorCode, Hands, NotificationStatus, sql};
 use crate::kernel::store::{StoreError, Tx};
 
 /// Claims of a cycle; it begins at the insertion and at each retry by hand. Each may be one message.
-pub(crate) const CLAIMS_PER_CYCLE: i64 = 3;
+const CLAIMS_PER_CYCLE: i64 = 3;
 /// A claim that is older than this is not repeated: who needed the lead has found it in the list by now.
 const GIVEN_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 /// Old claims that are looked at; more than this process ever has in hand.
@@ -48,8 +48,9 @@ pub(crate) enum Taken {
 /// # Errors
 /// The store's.
 pub(crate) fn next_for_worker(tx: &Tx<'_>, hands: &Hands) -> Result<Option<Candidate>, StoreError> {
-    let may_be_taken_over = |standing: &Standing| standing.is_claimable(tx.now()) && !hands.holds(&standing.lead.id);
-    let oldest = sql::claim::oldest_sending(tx, LOOKED_AT)?.into_iter().find(may_be_taken_over);
+    let before = tx.now().saturating_sub(claim::STALE_AFTER_MS);
+    let stale = sql::claim::oldest_sending(tx, before, LOOKED_AT)?;
+    let oldest = stale.into_iter().find(|standing| !hands.holds(&standing.lead.id));
     let next = match oldest {
         Some(standing) => Some(standing),
         None => sql::claim::next_pending(tx)?,

@@ -5,6 +5,7 @@
 use rusqlite::{Row, named_params};
 use serde_json::Value;
 
+use crate::kernel::clock::UnixMs;
 use crate::kernel::events::Lead;
 use crate::kernel::store::{StoreError, Tx, lossy_text};
 use crate::leads::NotificationStatus;
@@ -29,6 +30,7 @@ pub(super) const FIND: &str = standing!("WHERE id = :id");
 const FIND_ROW: &str = standing!("WHERE rowid = :row");
 pub(super) const OLDEST_SENDING: &str = standing!(
     "INDEXED BY broker_leads_sending WHERE notification_status = 'sending'
+       AND (notification_attempted_at IS NULL OR notification_attempted_at < :before)
      ORDER BY notification_attempted_at, id LIMIT :limit"
 );
 pub(super) const NEXT_PENDING: &str =
@@ -66,9 +68,10 @@ pub(crate) fn find_row(tx: &Tx<'_>, row: i64) -> Result<Option<Standing>, StoreE
     tx.query_opt(FIND_ROW, named_params! { ":row": row }, standing)
 }
 
-/// Leads that are being sent, the longest first; those of which nobody noted since when come before.
-pub(crate) fn oldest_sending(tx: &Tx<'_>, limit: i64) -> Result<Vec<Standing>, StoreError> {
-    tx.query_all(OLDEST_SENDING, named_params! { ":limit": limit }, standing)
+/// Leads that have been `sending` since before that, the longest first; those of which nobody noted since when come
+/// before them.
+pub(crate) fn oldest_sending(tx: &Tx<'_>, before: UnixMs, limit: i64) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":limit": limit }, standing)
 }
 
 /// The lead that waits longest.

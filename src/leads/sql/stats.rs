@@ -11,11 +11,15 @@ use crate::leads::inspect::Day;
 /// The most leads that are counted for an operator: a second's work.
 pub(crate) const MOST: i64 = 100_000;
 
+/// A source or a priority is a few words; of a program that writes more there, the beginning counts.
 macro_rules! grouped {
     ($column:literal) => {
         concat!(
-            "SELECT COALESCE(", $column, ", '') AS name, count(*) AS n
-             FROM (SELECT * FROM broker_leads INDEXED BY broker_leads_by_age ORDER BY created_at DESC, id DESC LIMIT :most)
+            "SELECT name, count(*) AS n
+             FROM (SELECT COALESCE(substr(",
+            $column,
+            ", 1, 100), '') AS name
+                   FROM broker_leads INDEXED BY broker_leads_by_age ORDER BY created_at DESC, id DESC LIMIT :most)
              GROUP BY name ORDER BY n DESC, name LIMIT 20"
         )
     };
@@ -24,8 +28,7 @@ macro_rules! grouped {
 pub(crate) const BY_NOTIFICATION_STATUS: &str = grouped!("notification_status");
 pub(crate) const BY_STATUS: &str = grouped!("status");
 pub(crate) const BY_PRIORITY: &str = grouped!("technical_priority");
-/// A source is a word; a program that writes more into it gets its beginning counted.
-pub(crate) const BY_SOURCE: &str = grouped!("substr(source, 1, 100)");
+pub(crate) const BY_SOURCE: &str = grouped!("source");
 
 /// How many of the newest leads have which value, the most frequent first.
 pub(crate) fn grouped(tx: &Tx<'_>, statement: &str) -> Result<Vec<(String, i64)>, StoreError> {

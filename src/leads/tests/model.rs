@@ -130,7 +130,7 @@ struct Model {
     /// What was recorded, in order: the lead and the type of the event.
     events: Vec<(usize, &'static str)>,
     /// The worker's sends: the lead, the attempt, and the hold that a restart ends.
-    sends: Vec<(usize, i64, Option<super::super::Hold>)>,
+    sends: Vec<(usize, i64, Option<super::super::hands::Hold>)>,
 }
 
 fn number(lead: usize) -> u32 {
