@@ -77,6 +77,10 @@ fn a_telegram_that_hangs_fails_the_attempt_and_only_a_person_repeats_it() {
         assert_eq!(until_standing(&conn, lead, "failed", 1).as_deref(), Some("telegram_timeout"));
     }
     assert_eq!(dev.http.try_call("DELETE", "/dev/telegram/faults", None).unwrap().status / 100, 2);
+    let told = |what: &str| dev.process.log().lines().filter(|line| line.contains(what)).count();
+    until("the alert is told", || (told("\"failed_present\"") == 1).then_some(()));
+    let metrics = dev.http.get("/metrics").body;
+    assert!(metrics.contains(r#"pillarbox_leads{status="failed"} 2"#), "{metrics}");
     for _ in 0..3 {
         dev.advance(Duration::from_secs(16 * 60));
         assert_eq!(run_job(&dev)["sent"], 0, "nothing repeats by itself");
@@ -90,6 +94,12 @@ fn a_telegram_that_hangs_fails_the_attempt_and_only_a_person_repeats_it() {
     let mut told = ids(&dev);
     told.sort();
     assert_eq!(told, ["r-1", "r-2"]);
+    dev.advance(Duration::from_secs(60));
+    run_job(&dev);
+    let alerts: Vec<String> =
+        dev.process.log().lines().filter(|line| line.contains("\"failed_present\"")).map(str::to_owned).collect();
+    assert_eq!(alerts.len(), 2, "once when it began, once when it was over: {alerts:?}");
+    assert!(alerts[0].contains("WARN") && alerts[1].contains("INFO"), "{alerts:?}");
 }
 
 #[test]
@@ -187,6 +197,26 @@ fn another_program_that_claims_beside_the_worker_and_the_worker_never_tell_the_s
     assert!(distinct.is_disjoint(&theirs), "{:?}", distinct.intersection(&theirs));
     assert_eq!(distinct.len() + theirs.len(), 60);
     assert!(!theirs.is_empty(), "the other program had its part");
+}
+
+#[test]
+fn old_leads_are_deleted_by_the_policy_and_never_one_that_is_still_to_be_told() {
+    let dev = Dev::start(&[&SETS[..], &["leads.retention_days=30", "leads.delivery=rpc"]].concat());
+    let conn = dev.writer();
+    let day = 86_400_000;
+    let sql = "INSERT INTO broker_leads (request_id, phone, created_at, notification_status) VALUES (?1, '7', ?2, ?3)";
+    for (id, days, status) in
+        [("old", 31, "sent"), ("old-failed", 31, "failed"), ("old-pending", 31, "pending"), ("new", 29, "sent")]
+    {
+        conn.execute(sql, (id, dev.now() - days * day, status)).expect("a lead of another program");
+    }
+    run_job(&dev);
+    let ran = dev.http.done("/dev/jobs/housekeeping/run", &json!({}));
+    assert_eq!(ran["counts"]["leads"], 2, "{ran}");
+    let left: Vec<String> = column(&conn, "SELECT request_id FROM broker_leads ORDER BY request_id", []);
+    assert_eq!(left, ["new", "old-pending"]);
+    let events: i64 = value(&conn, "SELECT count(*) FROM broker_lead_events", []);
+    assert_eq!(events, 2, "theirs went with them");
 }
 
 #[test]
