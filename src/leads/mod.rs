@@ -53,6 +53,7 @@ pub(crate) mod keep;
 mod lead;
 pub(crate) mod notify;
 mod retry;
+pub(crate) mod smoke;
 mod sql;
 mod summary;
 mod take;
