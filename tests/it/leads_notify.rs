@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::harness::dev::Dev;
-use crate::harness::file::{column, rows, value};
+use crate::harness::file::{column, value};
+use crate::harness::http::Client;
 use crate::harness::until;
 
 /// The chat of leads in `dev`: a group.
@@ -42,7 +43,14 @@ fn run_job(dev: &Dev) -> Value {
     ran["counts"].clone()
 }
 
-/// How often each request id stands in what the fake accepted.
+/// Whoever has the service-role key.
+fn service(dev: &Dev) -> Client {
+    let ready = std::fs::read(dev.place.path("dev.ready")).expect("the ready file");
+    let ready: Value = serde_json::from_slice(&ready).expect("it is JSON");
+    Client::new(dev.http.url(), ready["service_role_key"].as_str())
+}
+
+/// The request id of every message that the fake accepted, oldest first.
 fn ids(dev: &Dev) -> Vec<String> {
     let texts = dev.texts(CHAT);
     texts
@@ -77,19 +85,31 @@ fn a_telegram_that_hangs_fails_the_attempt_and_only_a_person_repeats_it() {
         assert_eq!(until_standing(&conn, lead, "failed", 1).as_deref(), Some("telegram_timeout"));
     }
     assert_eq!(dev.http.try_call("DELETE", "/dev/telegram/faults", None).unwrap().status / 100, 2);
+    let told = |what: &str| dev.process.log().lines().filter(|line| line.contains(what)).count();
+    until("the alert is told", || (told("\"failed_present\"") == 1).then_some(()));
+    let metrics = dev.http.get("/metrics").body;
+    assert!(metrics.contains(r#"pillarbox_leads{status="failed"} 2"#), "{metrics}");
     for _ in 0..3 {
         dev.advance(Duration::from_secs(16 * 60));
         assert_eq!(run_job(&dev)["sent"], 0, "nothing repeats by itself");
     }
     assert_eq!(dev.texts(CHAT).len(), 0);
-    let again = "UPDATE broker_leads SET notification_status = 'pending', notification_cycle_claims = 0 WHERE id = ?1";
-    for lead in &leads {
-        conn.execute(again, [lead]).expect("a person asks for it");
+    for (lead, request_id) in leads.iter().zip(["r-1", "r-2"]) {
+        let reason =
+            json!({"p_lead_id": lead, "p_request_id": request_id, "p_reason_code": "telegram_temporary_error"});
+        let asked = service(&dev).done("/rest/v1/rpc/request_broker_lead_notification_retry", &reason);
+        assert_eq!(asked, json!([{"retry_requested": true, "current_status": "pending", "retry_count": 1}]));
         until_standing(&conn, lead, "sent", 2);
     }
     let mut told = ids(&dev);
     told.sort();
     assert_eq!(told, ["r-1", "r-2"]);
+    dev.advance(Duration::from_secs(60));
+    run_job(&dev);
+    let alerts: Vec<String> =
+        dev.process.log().lines().filter(|line| line.contains("\"failed_present\"")).map(str::to_owned).collect();
+    assert_eq!(alerts.len(), 2, "once when it began, once when it was over: {alerts:?}");
+    assert!(alerts[0].contains("WARN") && alerts[1].contains("INFO"), "{alerts:?}");
 }
 
 #[test]
@@ -155,38 +175,104 @@ fn four_hundred_leads_to_a_group_all_arrive_once_and_none_is_claimed_before_its_
 }
 
 #[test]
-fn another_program_that_claims_beside_the_worker_and_the_worker_never_tell_the_same_lead() {
-    let dev = Dev::start(&[&SETS[..], &["telegram.group_per_minute=1000"]].concat());
+fn a_site_is_answered_while_telegram_hangs_and_its_repeat_tells_nobody_twice() {
+    let dev = Dev::start(&[&SETS[..], &["leads.allow_originless=true"]].concat());
     let conn = dev.writer();
-    let claim = "UPDATE broker_leads
-                 SET notification_status = 'sending', notification_attempt_count = notification_attempt_count + 1,
-                     notification_attempted_at = ?1
-                 WHERE id = (SELECT id FROM broker_leads WHERE notification_status = 'pending' LIMIT 1)
-                 RETURNING request_id";
+    dev.fault(&json!({"chat_id": CHAT, "status": 500, "delay_ms": 20_000}));
+    let lead = json!({
+        "schema_version": 1, "request_id": "IP-20261130-HANGING1", "form_version": "2.1", "form_fill_ms": 5000,
+        "client": {"name": "Boris", "phone": "9991234567", "city": "Kazan"}, "mortgage": {"scenario": "a flat"},
+        "personal_data_consent": "yes", "consent": true,
+    });
+    let stored = dev.http.post("/leads", &lead);
+    assert_eq!((stored.status, &stored.json()["notification_status"]), (201, &json!("pending")), "{}", stored.body);
+    let id: String = value(&conn, "SELECT id FROM broker_leads", []);
+    until(&"it is being sent".to_owned(), || (standing(&conn, &id).0 == "sending").then_some(()));
+    let again = dev.http.post("/leads", &lead);
+    assert_eq!((again.status, &again.json()["notification_status"]), (200, &json!("sending")), "{}", again.body);
+    assert_eq!(until_standing(&conn, &id, "failed", 1).as_deref(), Some("telegram_timeout"));
+    assert_eq!(dev.http.post("/leads", &lead).status, 200);
+    run_job(&dev);
+    assert_eq!((standing(&conn, &id).1, dev.texts(CHAT).len()), (1, 0), "a repeated form repeats no failed attempt");
+}
+
+#[test]
+fn callers_of_the_rpc_surface_and_the_worker_never_tell_the_same_lead() {
+    let dev = Dev::start(&[&SETS[..], &["telegram.group_per_minute=1000"]].concat());
+    let (conn, service) = (dev.writer(), service(&dev));
     let mut theirs = HashSet::new();
     for number in 0..60 {
-        insert(&conn, &format!("r-{number}"));
-        let claimed: Vec<String> = rows(&conn, claim, [dev.now()], |row| row.get(0));
-        theirs.extend(claimed);
-    }
-    until("every lead is claimed", || {
-        let open: i64 = value(&conn, "SELECT count(*) FROM broker_leads WHERE notification_status = 'pending'", []);
-        (open == 0).then_some(())
-    });
-    let done = "UPDATE broker_leads SET notification_status = 'sent' WHERE notification_status = 'sending' AND request_id = ?1";
-    for id in &theirs {
-        conn.execute(done, [id]).expect("they complete theirs");
+        let request_id = format!("r-{number}");
+        let lead = insert(&conn, &request_id);
+        let arguments = json!({"p_lead_id": lead, "p_request_id": request_id});
+        let claim = &service.done("/rest/v1/rpc/claim_broker_lead_notification", &arguments)[0];
+        if claim["claimed"] == true {
+            let ended = json!({"p_lead_id": lead, "p_request_id": request_id, "p_success": true, "p_error": null});
+            assert_eq!(service.done("/rest/v1/rpc/complete_broker_lead_notification", &ended), json!("sent"));
+            theirs.insert(request_id);
+        }
+        if number % 2 == 0 {
+            // Without this the caller is nearly always the faster one.
+            insert(&conn, &format!("w-{number}"));
+        }
     }
     until("every lead is told", || {
-        let sent: i64 = value(&conn, "SELECT count(*) FROM broker_leads WHERE notification_status = 'sent'", []);
-        (sent == 60).then_some(())
+        let open: i64 = value(&conn, "SELECT count(*) FROM broker_leads WHERE notification_status <> 'sent'", []);
+        (open == 0).then_some(())
     });
+    let claims: i64 = value(&conn, "SELECT count(*) FROM broker_leads WHERE notification_attempt_count <> 1", []);
+    assert_eq!(claims, 0, "each has one attempt");
     let ours = ids(&dev);
     let distinct: HashSet<String> = ours.iter().cloned().collect();
     assert_eq!(ours.len(), distinct.len(), "none twice");
-    assert!(distinct.is_disjoint(&theirs), "{:?}", distinct.intersection(&theirs));
-    assert_eq!(distinct.len() + theirs.len(), 60);
-    assert!(!theirs.is_empty(), "the other program had its part");
+    assert!(distinct.is_disjoint(&theirs));
+    assert_eq!((distinct.len() + theirs.len(), theirs.is_empty()), (90, false));
+}
+
+#[test]
+fn what_is_being_sent_here_is_refused_to_a_caller_whatever_the_clock_says() {
+    let dev = Dev::start(&[&SETS[1..], &["leads.telegram_timeout=3s"]].concat());
+    let (conn, service) = (dev.writer(), service(&dev));
+    dev.fault(&json!({"chat_id": CHAT, "delay_ms": 2_000}));
+    let lead = insert(&conn, "r-1");
+    until_standing(&conn, &lead, "sending", 1);
+    dev.advance(Duration::from_secs(20 * 60));
+    let arguments = json!({"p_lead_id": lead, "p_request_id": "r-1"});
+    let claim = service.done("/rest/v1/rpc/claim_broker_lead_notification", &arguments);
+    assert_eq!(claim, json!([{"claimed": false, "current_status": "sending", "attempt_count": 1}]));
+    until_standing(&conn, &lead, "sent", 1);
+    assert_eq!(ids(&dev), ["r-1"]);
+}
+
+#[test]
+fn a_signal_lets_the_send_in_hand_end() {
+    let mut dev = Dev::start(&[&SETS[1..], &["leads.telegram_timeout=10s"]].concat());
+    let conn = dev.writer();
+    dev.fault(&json!({"chat_id": CHAT, "delay_ms": 1_500}));
+    let lead = insert(&conn, "r-1");
+    until_standing(&conn, &lead, "sending", 1);
+    dev.process.stop();
+    assert_eq!(standing(&conn, &lead), ("sent".into(), 1, None));
+}
+
+#[test]
+fn old_leads_are_deleted_by_the_policy_and_never_one_that_is_still_to_be_told() {
+    let dev = Dev::start(&[&SETS[..], &["leads.retention_days=30", "leads.delivery=rpc"]].concat());
+    let conn = dev.writer();
+    let day = 86_400_000;
+    let sql = "INSERT INTO broker_leads (request_id, phone, created_at, notification_status) VALUES (?1, '7', ?2, ?3)";
+    for (id, days, status) in
+        [("old", 31, "sent"), ("old-failed", 31, "failed"), ("old-pending", 31, "pending"), ("new", 29, "sent")]
+    {
+        conn.execute(sql, (id, dev.now() - days * day, status)).expect("a lead of another program");
+    }
+    run_job(&dev);
+    let ran = dev.http.done("/dev/jobs/housekeeping/run", &json!({}));
+    assert_eq!(ran["counts"]["leads"], 2, "{ran}");
+    let left: Vec<String> = column(&conn, "SELECT request_id FROM broker_leads ORDER BY request_id", []);
+    assert_eq!(left, ["new", "old-pending"]);
+    let events: i64 = value(&conn, "SELECT count(*) FROM broker_lead_events", []);
+    assert_eq!(events, 2, "theirs went with them");
 }
 
 #[test]

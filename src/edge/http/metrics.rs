@@ -14,6 +14,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use super::HttpState;
 use crate::backend::inspect;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
+use crate::leads::NotificationStatus;
+use crate::leads::health::{Health, health};
 
 /// Seconds, from a commit shared by many (0.1 ms) to a request that is about to be given up.
 const SECONDS: [f64; 16] =
@@ -64,6 +66,16 @@ fn describe() {
     describe_gauge!("pillarbox_bot_events_waiting_subjects", "Subjects whose first event waits; stops at 10000");
     describe_gauge!("pillarbox_bot_events_dead", "Dead letters; the count stops at 10000");
     describe_gauge!("pillarbox_bot_events_abandoned", "Abandoned bot events; the count stops at 10000");
+    describe_counter!(
+        "pillarbox_lead_notifications_total",
+        "Attempts to tell the broker's chat of a lead, by outcome: sent, failed, given_up or overtaken"
+    );
+    describe_gauge!("pillarbox_leads", "Leads by the status of their notification; counts stop at 10000");
+    describe_gauge!(
+        "pillarbox_leads_oldest_pending_age_seconds",
+        "How long the oldest pending lead waits, 0 without one"
+    );
+    describe_gauge!("pillarbox_leads_stale_sending", "Leads that are sending for over 15 minutes; stops at 10000");
     describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
     describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
     describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
@@ -74,6 +86,7 @@ fn describe() {
 pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
     let stats = state.db.read(inspect::stats).await;
     set_outbox_gauges(stats);
+    set_lead_gauges(state.db.read(health).await);
     set_size_gauges(&state.db);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }
@@ -87,6 +100,19 @@ fn set_outbox_gauges(stats: Result<inspect::Stats, StoreError>) {
     gauge!("pillarbox_bot_events_abandoned").set(value(|stats| number(stats.abandoned)));
     let age = |stats: &inspect::Stats| number(stats.oldest_open_age_ms.unwrap_or(0).max(0)) / 1000.0;
     gauge!("pillarbox_bot_events_oldest_open_age_seconds").set(value(age));
+}
+
+fn set_lead_gauges(health: Result<Health, StoreError>) {
+    let health = health.inspect_err(|error| tracing::debug!(%error, "the leads could not be counted")).ok();
+    let value = |of: fn(&Health) -> f64| health.as_ref().map_or(f64::NAN, of);
+    for status in NotificationStatus::ALL {
+        let queue = health.as_ref().and_then(|health| health.queues().into_iter().find(|(its, _)| *its == status));
+        let count = queue.map_or(f64::NAN, |(_, queue)| number(queue.count));
+        gauge!("pillarbox_leads", "status" => status.as_str()).set(count);
+    }
+    let age = |health: &Health| number(health.pending.oldest_age_ms.unwrap_or(0)) / 1000.0;
+    gauge!("pillarbox_leads_oldest_pending_age_seconds").set(value(age));
+    gauge!("pillarbox_leads_stale_sending").set(value(|health| number(health.stale_sending)));
 }
 
 fn set_size_gauges(db: &Db) {

@@ -18,8 +18,9 @@ const KEEP_RUNS_MS: i64 = 30 * DAY_MS;
 const KEEP_MESSAGES_MS: i64 = 90 * DAY_MS;
 /// Calls to a remote backend that are closed: as long as the messages they are about.
 const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
-/// Counts of a visitor's posts: they limit the hour in which they were made, and a day shows who tried.
-const KEEP_COUNTS_MS: i64 = DAY_MS;
+
+/// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
+const KEEP_RATE_LIMITS_MS: i64 = 7 * DAY_MS;
 
 /// Deletes up to so many rows from before an instant; how many.
 type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
@@ -33,9 +34,18 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
-        "leadRateLimits": prune(app, KEEP_COUNTS_MS, leads::prune_rate_limits).await?,
+        "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
+        "leads": prune_leads(app).await?,
     });
     Ok(Pass { counts, again: Again::Later })
+}
+
+/// Leads are kept until their policy says otherwise; an installation that has none decides by hand.
+async fn prune_leads(app: &App) -> Result<u64, StoreError> {
+    match app.leads_config().retention_days {
+        Some(days) if days > 0 => prune(app, i64::from(days) * DAY_MS, leads::keep::delete_older_than).await,
+        _ => Ok(0),
+    }
 }
 
 async fn prune(app: &App, keep_ms: i64, delete: Delete) -> Result<u64, StoreError> {

@@ -273,6 +273,25 @@ async fn a_failure_that_an_earlier_process_recorded_is_followed_by_the_first_suc
 }
 
 #[tokio::test]
+async fn housekeeping_deletes_counts_of_posts_after_a_week_and_no_lead_without_a_policy() {
+    let world = World::new().await;
+    world
+        .write(
+            "INSERT INTO broker_lead_rate_limits
+               (fingerprint, window_start, attempt_count, first_attempt_at, last_attempt_at)
+             VALUES ('old', unixepoch('2026-11-23 11:00') * 1000, 1, 1, 1),
+               ('new', unixepoch('2026-11-23 13:00') * 1000, 1, 1, 1)",
+        )
+        .await;
+    world.write("INSERT INTO broker_leads (phone, created_at, notification_status) VALUES ('7', 1, 'sent')").await;
+    let counts = world.driver.run_now("housekeeping").await.unwrap().counts.unwrap();
+    assert_eq!((&counts["leadRateLimits"], &counts["leads"]), (&1.into(), &0.into()), "{counts}");
+    assert_eq!(world.texts("SELECT fingerprint FROM broker_lead_rate_limits").await, ["new"]);
+    assert_eq!(world.texts("SELECT CAST(count(*) AS TEXT) FROM broker_leads").await, ["1"]);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn housekeeping_deletes_what_ended_long_ago_and_nothing_else() {
     let world = World::new().await;
     world
@@ -309,15 +328,9 @@ async fn housekeeping_deletes_what_ended_long_ago_and_nothing_else() {
                (4, 's', 'notification', '{}', 'd', 'pending', NULL, 1, 1, NULL)",
         )
         .await;
-    world
-        .write(
-            "INSERT INTO broker_lead_rate_limits (fingerprint, window_start, attempt_count, first_attempt_at, last_attempt_at)
-             VALUES ('a', unixepoch('2026-11-29 11:00') * 1000, 8, 1, 1), ('b', unixepoch('2026-11-29 13:00') * 1000, 8, 1, 1)",
-        )
-        .await;
     let counts = world.driver.run_now("housekeeping").await.unwrap().counts.unwrap();
     let expected = serde_json::json!({ "lanesMended": 0, "jobRequests": 1, "jobRuns": 1, "telegramMessages": 2, "backendCalls": 2,
-                                      "leadRateLimits": 1 });
+        "leadRateLimits": 0, "leads": 0 });
     assert_eq!(counts, expected);
     let ids = |table: &str| -> &'static str {
         match table {

@@ -18,6 +18,8 @@
 //! lead stays `sending`, and is claimed again once it has been so for 15 minutes; if Telegram had it, the broker sees it
 //! twice, with the same ID (`tests/it/leads_notify.rs::a_kill_between_send_and_completion_costs_one_more_message_after_15_minutes`).
 //!
+//! **Alerts.** What needs a person is told in the log when it begins and when it is over (`watch.rs`).
+//!
 //! **Not here.** Who may claim what (`leads/claim.rs`), the text (`leads/summary.rs`), the Bot API (`edge/telegram`). The
 //! chat's id is in the configuration and in a file of its own (`recipient.rs`), and never in the database.
 
@@ -36,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::recipient::Recipient;
 use self::watch::Watch;
+use super::health::health;
 use super::{Candidate, Completed, Ending, Hands, Taken, announce, complete, next_for_worker, take};
 use crate::chat::{Access, Lane, Limiter, Messenger};
 use crate::config::Delivery;
@@ -133,7 +136,20 @@ impl Worker {
                 }
             }
         }
+        self.look_after(&report).await;
         Ok(report)
+    }
+
+    /// Tells what needs a person. Nothing that is wrong here may keep leads from being told.
+    async fn look_after(&self, report: &Report) {
+        let now = self.db.clock().now();
+        if report.failed + report.given_up + report.overtaken == 0 && !self.watch.is_due(now) {
+            return;
+        }
+        match self.db.read(|tx: &Tx<'_>| health(tx)).await {
+            Ok(health) => self.watch.tell(now, &health),
+            Err(error) => tracing::warn!(%error, "how the leads' notifications are could not be read"),
+        }
     }
 
     async fn announce(&self, stop: &CancellationToken, end: Instant, report: &mut Report) -> Result<(), StoreError> {
