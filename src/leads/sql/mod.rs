@@ -4,6 +4,7 @@ pub(super) mod claim;
 pub(super) mod intake;
 pub(super) mod keep;
 pub(super) mod lists;
+pub(super) mod parts;
 pub(super) mod stats;
 pub(super) mod summary;
 

@@ -22,6 +22,8 @@ enum Step {
     Take,
     /// The worker comes back from one of its sends.
     Finish { send: usize, is_sent: bool },
+    /// The worker takes what is next and is never heard of again; a quarter of an hour passes.
+    Lose,
     /// A person asks for a lead again.
     Retry(usize),
     /// A person asks for disabled ones.
@@ -44,6 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (lead(), any::<bool>(), prop_oneof![Just(None), (0_i64..2).prop_map(Some)])
             .prop_map(|(lead, is_sent, behind)| Step::Complete { lead, is_sent, behind }),
         8 => Just(Step::Take),
+        5 => Just(Step::Lose),
         4 => (0_usize..9, any::<bool>()).prop_map(|(send, is_sent)| Step::Finish { send, is_sent }),
         2 => lead().prop_map(Step::Retry),
         1 => (1_i64..3).prop_map(Step::Enqueue),
@@ -280,6 +283,11 @@ impl Model {
                 self.complete(lead, is_sent, behind.map(|behind| attempts - behind)).await;
             }
             Step::Take => self.take().await,
+            Step::Lose => {
+                self.take().await;
+                self.sends.clear();
+                self.world.advance(16 * MINUTE);
+            }
             Step::Finish { send, is_sent } => self.finish(send, is_sent).await,
             Step::Retry(lead) => self.retry(lead).await,
             Step::Enqueue(limit) => self.enqueue(limit).await,
