@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_leads;
+mod cli_leads_smoke;
 mod cli_sql;
 mod co_writers;
 mod config;
