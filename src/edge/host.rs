@@ -86,6 +86,7 @@ impl Host {
     pub(crate) async fn run(self, others: http::Router) {
         let Self { config, app, driver, listener, metrics, stop } = self;
         let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, &config.leads, metrics.clone());
+        state.hands = app.lead_hands().clone();
         state.checks = checks(&app);
         let limits = state.limits;
         let surface = http::serve(listener, http::router(state, others), limits, stop.clone());

@@ -10,7 +10,7 @@ use crate::kernel::events::{Event, Lead};
 use crate::kernel::store::{StoreError, Tx};
 
 /// A claim that is older than this and was never completed may be taken over (contract: 15 minutes).
-pub(crate) const STALE_AFTER_MS: i64 = 15 * 60 * 1000;
+pub(super) const STALE_AFTER_MS: i64 = 15 * 60 * 1000;
 
 /// What the callers of the RPC surface are told of a lead that is not there, or not under this request id.
 const MISSING: &str = "missing";

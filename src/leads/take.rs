@@ -9,7 +9,7 @@ use super::{ErrorCode, Hands, NotificationStatus, sql};
 use crate::kernel::store::{StoreError, Tx};
 
 /// Claims of a cycle; it begins at the insertion and at each retry by hand. Each may be one message.
-pub(crate) const CLAIMS_PER_CYCLE: i64 = 3;
+const CLAIMS_PER_CYCLE: i64 = 3;
 /// A claim that is older than this is not repeated: who needed the lead has found it in the list by now.
 const GIVEN_UP_AFTER_MS: i64 = 24 * 60 * 60 * 1000;
 /// Old claims that are looked at; more than this process ever has in hand.

@@ -46,7 +46,8 @@ fn older() -> Place {
     assert!(migrated.success());
     let conn = file::writer(&place.data());
     conn.execute_batch(
-        "DROP INDEX backend_calls_finished_at; DROP INDEX job_requests_by_run; PRAGMA user_version = 3;",
+        "DROP VIEW broker_lead_preparation_due; DROP TABLE broker_lead_rate_limits; DROP TABLE broker_lead_events;
+         DROP TABLE broker_leads; PRAGMA user_version = 4;",
     )
     .unwrap();
     place
@@ -66,7 +67,7 @@ fn stop_while_it_opens(place: &Place, start: impl Fn() -> Process) {
     let ended = server.wait(Duration::from_secs(10));
     assert!(ended.success(), "{ended}: {}", server.log());
     assert!(server.log().contains("stopped before it served"), "{}", server.log());
-    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 3, "nothing is half done");
+    assert_eq!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []), 4, "nothing is half done");
     conn.execute_batch("ROLLBACK").unwrap();
 }
 
@@ -77,7 +78,7 @@ fn a_signal_stops_serve_while_it_starts() {
     let mut server = place.start_serve("http://127.0.0.1:1", &[]);
     server.serving_url();
     let conn = file::reader(&place.data());
-    assert!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []) > 3);
+    assert!(value::<i64>(&conn, "SELECT user_version FROM pragma_user_version", []) > 4);
 }
 
 #[test]

@@ -128,12 +128,12 @@ pub(crate) fn export(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Record>, StoreE
         ":at": behind.created_at, ":id": behind.id, ":to": filter.to.unwrap_or(i64::MAX),
         ":status": filter.status.map(|status| status.as_str()), ":limit": filter.limit,
     };
-    tx.query_all(of_status(EXPORT_ALL, &EXPORT, filter.notification), params, |row| record(row))
+    tx.query_all(of_status(EXPORT_ALL, &EXPORT, filter.notification), params, record)
 }
 
 /// The lead of that id, or of that request id.
 pub(crate) fn find_whole(tx: &Tx<'_>, id_or_request_id: &str) -> Result<Option<Record>, StoreError> {
-    tx.query_opt(WHOLE, named_params! { ":id": id_or_request_id }, |row| record(row))
+    tx.query_opt(WHOLE, named_params! { ":id": id_or_request_id }, record)
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {

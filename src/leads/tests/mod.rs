@@ -1,6 +1,7 @@
 //! The leads on a real file, with a clock that is moved; other programs write through SQL of their own.
 
 mod claims;
+mod model;
 mod operator;
 mod others;
 mod plan;
