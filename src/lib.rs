@@ -65,7 +65,7 @@
 //! захват = claim · аренда = lease · завершение = settle · попытка = attempt · дедуп-леджер = ledger · этап = stage ·
 //! воронка = funnel · лидер = leader · привязка = bind · напоминание = reminder · дайджест = digest · рассылка =
 //! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary ·
-//! подготовка = preparation · повтор (вручную) = retry · заявка, которую никто не получит = disabled
+//! подготовка = preparation · повтор = retry
 
 pub(crate) mod app;
 pub(crate) mod backend;

@@ -16,6 +16,7 @@ mod damage;
 mod data_dir;
 mod dev;
 mod docs;
+mod docs_leads;
 mod golden;
 mod hard_times;
 mod harness;

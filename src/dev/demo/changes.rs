@@ -17,8 +17,6 @@ const PAGE: i64 = 500;
 
 /// What this playing has told of so far.
 pub(super) struct Told {
-    /// The newest event before this demo; its own come after.
-    events_after: i64,
     messages_after: i64,
     events: BTreeMap<i64, String>,
     messages: BTreeMap<i64, String>,
@@ -31,24 +29,20 @@ pub(super) struct Told {
 impl Told {
     /// Everything that is there already counts as told.
     pub(super) async fn begin(player: &Player<'_>) -> anyhow::Result<Self> {
-        let ((event, notification), message) =
+        let ((_, notification), message) =
             player.stage.db.read(|tx| Ok::<_, StoreError>((inspect::newest(tx)?, chat::newest(tx)?))).await?;
         let mut text = 0;
         while let Some(last) = player.texts_after(text).await?.last() {
             text = ordinal(last);
         }
         let (events, messages, leads) = Default::default();
-        Ok(Self { events_after: event, messages_after: message, events, messages, leads, notification, text })
-    }
-
-    /// The events of this demo are those after this id.
-    pub(super) fn events_after(&self) -> i64 {
-        self.events_after
+        Ok(Self { messages_after: message, events, messages, leads, notification, text })
     }
 
     /// Prints what is new since it was last called.
     pub(super) async fn tell(&mut self, player: &Player<'_>) -> anyhow::Result<()> {
-        let (events_after, messages_after, notification) = (self.events_after, self.messages_after, self.notification);
+        let (events_after, messages_after, notification) =
+            (player.events_after, self.messages_after, self.notification);
         let look = move |tx: &Tx<'_>| {
             let events =
                 Filter { shown: Shown::All, event_type: None, subject: None, after: events_after, limit: PAGE };

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::inspect::{self, Filter, Shown};
+use crate::backend::inspect::{self, EventRow, Filter, Shown};
 use crate::backend::requeue;
 use crate::config::LeadsConfig;
 use crate::kernel::clock::{UnixMs, parse_rfc3339};
@@ -73,6 +73,8 @@ struct Player<'a> {
     stage: Stage<'a>,
     /// When this playing began; its leads came later.
     began: UnixMs,
+    /// Its events come after this one.
+    events_after: i64,
     http: reqwest::Client,
 }
 
@@ -85,7 +87,8 @@ pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
     let (url, db, stop) = (stage.url, stage.db, stage.stop);
     // Both addresses are this machine's; a proxy of the environment is not asked.
     let http = reqwest::Client::builder().no_proxy().build()?;
-    let player = Player { began: db.clock().now(), stage, http };
+    let (events_after, _) = db.read(inspect::newest).await?;
+    let player = Player { began: db.clock().now(), events_after, stage, http };
     let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     println!("pillarbox dev on {url}: no token, no network, everything in {}", db.dir().display());
     println!("It plays fixtures/demo.json against itself; below each step is what was done and what came of it.");
@@ -118,7 +121,7 @@ impl Player<'_> {
         self.rest().await?;
         self.retries(step.retries).await?;
         if step.retry_dead {
-            self.retry_dead(told.events_after()).await?;
+            self.retry_dead().await?;
             self.rest().await?;
         }
         told.tell(self).await?;
@@ -191,9 +194,14 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn retry_dead(&self, after: i64) -> anyhow::Result<()> {
-        let dead = Filter { shown: Shown::Dead, event_type: None, subject: None, after, limit: 100 };
-        for event in self.stage.db.read(move |tx| inspect::list(tx, &dead)).await? {
+    /// Events of this playing.
+    async fn events(&self, shown: Shown) -> anyhow::Result<Vec<EventRow>> {
+        let filter = Filter { shown, event_type: None, subject: None, after: self.events_after, limit: 100 };
+        Ok(self.stage.db.read(move |tx| inspect::list(tx, &filter)).await?)
+    }
+
+    async fn retry_dead(&self) -> anyhow::Result<()> {
+        for event in self.events(Shown::Dead).await? {
             let outcome = self.stage.db.write(move |tx| requeue::reopen(tx, event.id)).await?;
             println!("      pillarbox outbox retry {} -> {}", event.id, outcome.as_str());
         }
@@ -224,8 +232,10 @@ impl Player<'_> {
         let due = self.stage.db.read(|tx| crate::backend::page::pending(tx, 1)).await?;
         let messages = self.stage.db.read(crate::chat::stats).await?;
         let open = messages.by_status.iter().filter(|(status, _)| matches!(*status, "pending" | "sending"));
+        // Taken and not closed yet: what is under way is not due either.
+        let is_handled = self.events(Shown::Open).await?.iter().all(|event| event.locked_until.is_none());
         let is_told = self.leads().await?.iter().all(|lead| !is_under_way(lead));
-        Ok(due.is_empty() && open.map(|(_, count)| count).sum::<i64>() == 0 && is_told)
+        Ok(due.is_empty() && open.map(|(_, count)| count).sum::<i64>() == 0 && is_handled && is_told)
     }
 
     /// The leads of this playing.
