@@ -7,20 +7,21 @@
 //!
 //! # Layers
 //! ```text
-//! main → edge/cli → dev → edge/… → app → backend · outbox · onboarding → chat → kernel
+//! main → edge/cli → dev → edge/… → app → backend · outbox · onboarding · leads → chat → kernel
 //! ```
 //! Arrows point one way; `tests/tidy.rs` holds the tree to it.
 //! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
 //! - `backend`: the outbox of bot events (emit, pages, acknowledgements, requeue), web notifications.
 //! - `outbox`: domain events, recorded by the transaction in which they happened.
 //! - `onboarding`: the bot's mind: consumer, ledger, reactions, funnel, texts. Knows no Telegram and no HTTP.
+//! - `leads`: a form's lead, stored once, and the broker's chat told of it through an atomic claim.
 //! - `chat`: the send queue: lanes, limits, the three outcomes of a send, the port to a messenger.
 //! - `app`: the assembly; the only place that knows all of them.
 //! - `edge`: HTTP, Telegram, a remote backend, jobs, the command line; each folder is the one home of its dependency.
 //! - `dev`: a fake Bot API, a webhook sink, a clock that can be moved, the demo.
 //! - [`config`]: file, environment and arguments into checked sections.
 //!
-//! # Three walks
+//! # Four walks
 //! **An event is emitted.** `edge/http/bot_events.rs` decodes and calls `backend::emit` in [`kernel::store::Db::write`];
 //! the row's trigger sets its subject and the subject's lane; the writer thread commits it with whoever else waits, answers,
 //! and wakes `bot-outbox-poll`.
@@ -32,11 +33,17 @@
 //! **Its message goes out.** `chat::Sender::run_once` asks the limiter for a slot, claims the head of a chat's lane,
 //! sends it through `edge/telegram`, and settles it: delivered, certainly not, or unknown, each with what its kind asks for.
 //!
+//! **A lead is posted.** `edge/http/leads.rs` checks origin, method, type and size, and calls `leads::accept` in one write: known,
+//! counted, refused, or stored with its events. The commit wakes `lead-notifications`: `leads::notify` takes a slot, claims the
+//! lead and reads its summary, sends it through `edge/telegram`, and completes it, fenced by the attempt's number. A program
+//! elsewhere does the same by the functions of `edge/http/rest`.
+//!
 //! # Invariants
 //! - Only `kernel/store` opens a transaction, and nothing async can happen inside one.
 //! - An event is in the ledger if and only if its effects are in the file.
 //! - No event is handled while an earlier one of its subject is open.
-//! - A message is sent only as a claimed row; its attempt number is the fence of its settle.
+//! - A message is sent only as a claimed row; its attempt number is the fence of its settle. So is a lead's notification.
+//! - Nobody is told of a lead a second time without a person, but after a claim that nobody completed for 15 minutes.
 //! - The database files are never opened by path in this process.
 //!
 //! # Decisions
@@ -50,11 +57,15 @@
 //!    handling. The check costs two look-ups and needs no lock that outlives a transaction.
 //! 5. *Why our own Telegram calls under teloxide's types?* What follows a send depends on status, parameters and phase,
 //!    which teloxide's `send` drops; and on a 5xx it sleeps for ten seconds inside the call.
+//! 6. *Why are notifications of leads no rows of the send queue?* The contract has their claim in the lead's row, where
+//!    programs elsewhere take part in it; a doubtful one is not repeated; and the chat's id may not be in the file. What
+//!    they share with the queue is the limiter and what the outcomes mean.
 //!
 //! # Glossary
 //! захват = claim · аренда = lease · завершение = settle · попытка = attempt · дедуп-леджер = ledger · этап = stage ·
 //! воронка = funnel · лидер = leader · привязка = bind · напоминание = reminder · дайджест = digest · рассылка =
-//! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary
+//! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary ·
+//! подготовка = preparation · повтор = retry
 
 pub(crate) mod app;
 pub(crate) mod backend;

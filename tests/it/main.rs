@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_leads;
+mod cli_leads_smoke;
 mod cli_sql;
 mod co_writers;
 mod config;
@@ -14,6 +16,7 @@ mod damage;
 mod data_dir;
 mod dev;
 mod docs;
+mod docs_leads;
 mod golden;
 mod hard_times;
 mod harness;

@@ -10,17 +10,17 @@ use super::Player;
 use crate::backend::inspect::{self, EventRow, Filter, Shown};
 use crate::chat::{self, Listed};
 use crate::kernel::store::{StoreError, Tx};
+use crate::leads::inspect::Listed as Lead;
 
 /// More than the scenario makes, and a bound for a directory in which somebody else is at work meanwhile.
 const PAGE: i64 = 500;
 
 /// What this playing has told of so far.
 pub(super) struct Told {
-    /// The newest event before this demo; its own come after.
-    events_after: i64,
     messages_after: i64,
     events: BTreeMap<i64, String>,
     messages: BTreeMap<i64, String>,
+    leads: BTreeMap<String, String>,
     notification: i64,
     /// The ordinal of the last text that the fake accepted.
     text: u64,
@@ -29,24 +29,20 @@ pub(super) struct Told {
 impl Told {
     /// Everything that is there already counts as told.
     pub(super) async fn begin(player: &Player<'_>) -> anyhow::Result<Self> {
-        let ((event, notification), message) =
-            player.db.read(|tx| Ok::<_, StoreError>((inspect::newest(tx)?, chat::newest(tx)?))).await?;
+        let ((_, notification), message) =
+            player.stage.db.read(|tx| Ok::<_, StoreError>((inspect::newest(tx)?, chat::newest(tx)?))).await?;
         let mut text = 0;
         while let Some(last) = player.texts_after(text).await?.last() {
             text = ordinal(last);
         }
-        let (events, messages) = Default::default();
-        Ok(Self { events_after: event, messages_after: message, events, messages, notification, text })
-    }
-
-    /// The events of this demo are those after this id.
-    pub(super) fn events_after(&self) -> i64 {
-        self.events_after
+        let (events, messages, leads) = Default::default();
+        Ok(Self { messages_after: message, events, messages, leads, notification, text })
     }
 
     /// Prints what is new since it was last called.
     pub(super) async fn tell(&mut self, player: &Player<'_>) -> anyhow::Result<()> {
-        let (events_after, messages_after, notification) = (self.events_after, self.messages_after, self.notification);
+        let (events_after, messages_after, notification) =
+            (player.events_after, self.messages_after, self.notification);
         let look = move |tx: &Tx<'_>| {
             let events =
                 Filter { shown: Shown::All, event_type: None, subject: None, after: events_after, limit: PAGE };
@@ -54,7 +50,7 @@ impl Told {
             let notifications = inspect::notifications(tx, notification)?;
             Ok::<_, chat::Error>((inspect::list(tx, &events)?, chat::list(tx, &messages)?, notifications))
         };
-        let (events, messages, notifications) = player.db.read(look).await?;
+        let (events, messages, notifications) = player.stage.db.read(look).await?;
         for event in events {
             tell_once(&mut self.events, event.id, Some(describe(&event)));
         }
@@ -62,8 +58,13 @@ impl Told {
             tell_once(&mut self.messages, message.id, describe_message(&message));
         }
         for text in player.texts_after(self.text).await? {
-            println!("      Telegram, chat {}: {}", text["chat_id"], text["text"].as_str().unwrap_or_default());
+            let mut lines = text["text"].as_str().unwrap_or_default().lines().filter(|line| !line.is_empty());
+            println!("      Telegram, chat {}: {}", text["chat_id"], lines.next().unwrap_or_default());
+            lines.for_each(|line| println!("        {line}"));
             self.text = ordinal(&text);
+        }
+        for lead in player.leads().await? {
+            tell_once(&mut self.leads, lead.id.clone(), Some(describe_lead(&lead)));
         }
         for (id, uid, title) in notifications {
             println!("      web cabinet of member {uid}: {title}");
@@ -78,13 +79,19 @@ fn ordinal(text: &Value) -> u64 {
     text["ordinal"].as_u64().unwrap_or(u64::MAX)
 }
 
-fn tell_once(told: &mut BTreeMap<i64, String>, id: i64, line: Option<String>) {
+fn tell_once<I: Ord>(told: &mut BTreeMap<I, String>, id: I, line: Option<String>) {
     if let Some(line) = line
         && told.get(&id) != Some(&line)
     {
         println!("      {line}");
         told.insert(id, line);
     }
+}
+
+/// As `pillarbox leads list` shows it.
+fn describe_lead(lead: &Lead) -> String {
+    let id = lead.request_id.as_deref().unwrap_or(&lead.id);
+    format!("lead {id}: {}, attempts {}", lead.notification_status, lead.notification_attempt_count)
 }
 
 fn describe(event: &EventRow) -> String {

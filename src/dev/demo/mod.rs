@@ -15,10 +15,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::inspect::{self, Filter, Shown};
+use crate::backend::inspect::{self, EventRow, Filter, Shown};
 use crate::backend::requeue;
-use crate::kernel::clock::parse_rfc3339;
+use crate::config::LeadsConfig;
+use crate::kernel::clock::{UnixMs, parse_rfc3339};
 use crate::kernel::store::{Db, StoreError, Tx};
+use crate::leads::inspect::Listed;
+use crate::leads::{self, NotificationStatus};
 use changes::Told;
 
 const SCENARIO: &str = include_str!("../../../fixtures/demo.json");
@@ -41,6 +44,9 @@ struct Step {
     /// `POST /bot/events` with these bodies. `{run}` stands for this playing of the demo.
     #[serde(default)]
     emit: Vec<Value>,
+    /// `POST /leads` with these bodies, as a page of an allowed site does.
+    #[serde(default)]
+    leads: Vec<Value>,
     /// Moves the clock to the next retry, this often.
     #[serde(default)]
     retries: u32,
@@ -51,32 +57,38 @@ struct Step {
     ask: Option<String>,
 }
 
+/// Where the demo is played.
+pub(crate) struct Stage<'a> {
+    /// The server.
+    pub(crate) url: &'a str,
+    /// Its Telegram.
+    pub(crate) fake: &'a str,
+    pub(crate) bot_secret: &'a str,
+    pub(crate) leads: &'a LeadsConfig,
+    pub(crate) db: &'a Db,
+    pub(crate) stop: &'a CancellationToken,
+}
+
 struct Player<'a> {
-    url: &'a str,
-    fake: &'a str,
-    bot_secret: &'a str,
-    db: &'a Db,
-    stop: &'a CancellationToken,
-    run: String,
+    stage: Stage<'a>,
+    /// When this playing began; its leads came later.
+    began: UnixMs,
+    /// Its events come after this one.
+    events_after: i64,
     http: reqwest::Client,
 }
 
-/// Plays the scenario on the server at `url`, whose Telegram is the fake at `fake`.
+/// Plays the scenario.
 ///
 /// # Errors
 /// When a step is refused or does not come to rest.
-pub(crate) async fn play(
-    url: &str,
-    fake: &str,
-    bot_secret: &str,
-    db: &Db,
-    stop: &CancellationToken,
-) -> anyhow::Result<()> {
+pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
     let steps: Vec<Step> = serde_json::from_str(SCENARIO).context("fixtures/demo.json")?;
-    let run = db.clock().now().to_string();
+    let (url, db, stop) = (stage.url, stage.db, stage.stop);
     // Both addresses are this machine's; a proxy of the environment is not asked.
     let http = reqwest::Client::builder().no_proxy().build()?;
-    let player = Player { url, fake, bot_secret, db, stop, run, http };
+    let (events_after, _) = db.read(inspect::newest).await?;
+    let player = Player { began: db.clock().now(), events_after, stage, http };
     let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     println!("pillarbox dev on {url}: no token, no network, everything in {}", db.dir().display());
     println!("It plays fixtures/demo.json against itself; below each step is what was done and what came of it.");
@@ -101,14 +113,15 @@ impl Player<'_> {
         }
         self.sql(step.sql.clone()).await?;
         if let Some(fault) = &step.fault {
-            self.post(&format!("{}/dev/telegram/faults", self.fake), fault).await?;
+            self.post(&format!("{}/dev/telegram/faults", self.stage.fake), fault).await?;
             println!("      POST /dev/telegram/faults {fault}");
         }
         self.emit(&step.emit).await?;
+        self.post_leads(&step.leads).await?;
         self.rest().await?;
         self.retries(step.retries).await?;
         if step.retry_dead {
-            self.retry_dead(told.events_after()).await?;
+            self.retry_dead().await?;
             self.rest().await?;
         }
         told.tell(self).await?;
@@ -126,13 +139,13 @@ impl Player<'_> {
             tx.wake(crate::backend::BOT_EVENTS);
             Ok::<_, StoreError>(())
         };
-        Ok(self.db.write(all).await?)
+        Ok(self.stage.db.write(all).await?)
     }
 
     async fn ask(&self, query: String) -> anyhow::Result<()> {
         println!("      sql> {query}");
         let answers: Result<Vec<Option<String>>, StoreError> =
-            self.db.read(move |tx| tx.query_all(&query, [], |row| row.get(0))).await;
+            self.stage.db.read(move |tx| tx.query_all(&query, [], |row| row.get(0))).await;
         for answer in answers? {
             println!("           {}", answer.as_deref().unwrap_or("NULL"));
         }
@@ -141,22 +154,36 @@ impl Player<'_> {
 
     async fn emit(&self, bodies: &[Value]) -> anyhow::Result<()> {
         for body in bodies {
-            let body: Value = serde_json::from_str(&body.to_string().replace("{run}", &self.run))?;
-            let (status, answer) = self.post(&format!("{}/bot/events", self.url), &body).await?;
+            let body = self.of_this_run(body)?;
+            let (status, answer) = self.post(&format!("{}/bot/events", self.stage.url), &body).await?;
             println!("      POST /bot/events {} -> {status} {answer}", body["eventType"].as_str().unwrap_or_default());
         }
         Ok(())
+    }
+
+    async fn post_leads(&self, bodies: &[Value]) -> anyhow::Result<()> {
+        for body in bodies {
+            let body = self.of_this_run(body)?;
+            let (status, answer) = self.post(&format!("{}/leads", self.stage.url), &body).await?;
+            println!("      POST /leads {} -> {status} {answer}", body["request_id"].as_str().unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// A body with what stands for this playing of the demo in its place.
+    fn of_this_run(&self, body: &Value) -> serde_json::Result<Value> {
+        serde_json::from_str(&body.to_string().replace("{run}", &self.began.to_string()))
     }
 
     /// Moves the clock to the moment at which the next waiting subject is due, and lets it be tried.
     async fn retries(&self, times: u32) -> anyhow::Result<()> {
         let mut moved_s = 0;
         for _ in 0..times {
-            let stats = self.db.read(inspect::stats).await?;
+            let stats = self.stage.db.read(inspect::stats).await?;
             let due = stats.waiting.iter().filter_map(|waiting| parse_rfc3339(&waiting.next_retry_at)).min();
             let Some(due) = due else { break };
-            let seconds = (due - self.db.clock().now()).max(0).unsigned_abs().div_ceil(1000);
-            self.post(&format!("{}/dev/clock/advance", self.url), &json!({ "seconds": seconds })).await?;
+            let seconds = (due - self.stage.db.clock().now()).max(0).unsigned_abs().div_ceil(1000);
+            self.post(&format!("{}/dev/clock/advance", self.stage.url), &json!({ "seconds": seconds })).await?;
             moved_s += seconds;
             self.rest().await?;
         }
@@ -167,16 +194,21 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn retry_dead(&self, after: i64) -> anyhow::Result<()> {
-        let dead = Filter { shown: Shown::Dead, event_type: None, subject: None, after, limit: 100 };
-        for event in self.db.read(move |tx| inspect::list(tx, &dead)).await? {
-            let outcome = self.db.write(move |tx| requeue::reopen(tx, event.id)).await?;
+    /// Events of this playing.
+    async fn events(&self, shown: Shown) -> anyhow::Result<Vec<EventRow>> {
+        let filter = Filter { shown, event_type: None, subject: None, after: self.events_after, limit: 100 };
+        Ok(self.stage.db.read(move |tx| inspect::list(tx, &filter)).await?)
+    }
+
+    async fn retry_dead(&self) -> anyhow::Result<()> {
+        for event in self.events(Shown::Dead).await? {
+            let outcome = self.stage.db.write(move |tx| requeue::reopen(tx, event.id)).await?;
             println!("      pillarbox outbox retry {} -> {}", event.id, outcome.as_str());
         }
         Ok(())
     }
 
-    /// Waits until no event is due and no message waits or is under way, or the server stops.
+    /// Waits until no event is due and neither a message nor a notification waits or is under way, or the server stops.
     async fn rest(&self) -> anyhow::Result<()> {
         let resting = async {
             // More than once, since a handled event queues messages in the moment in which it stops being due.
@@ -192,26 +224,40 @@ impl Player<'_> {
                 Ok(done) => done,
                 Err(_) => bail!("nothing came to rest within {} s", PATIENCE.as_secs()),
             },
-            () = self.stop.cancelled() => bail!("the server stops"),
+            () = self.stage.stop.cancelled() => bail!("the server stops"),
         }
     }
 
     async fn is_at_rest(&self) -> anyhow::Result<bool> {
-        let due = self.db.read(|tx| crate::backend::page::pending(tx, 1)).await?;
-        let messages = self.db.read(crate::chat::stats).await?;
+        let due = self.stage.db.read(|tx| crate::backend::page::pending(tx, 1)).await?;
+        let messages = self.stage.db.read(crate::chat::stats).await?;
         let open = messages.by_status.iter().filter(|(status, _)| matches!(*status, "pending" | "sending"));
-        Ok(due.is_empty() && open.map(|(_, count)| count).sum::<i64>() == 0)
+        // Taken and not closed yet: what is under way is not due either.
+        let is_handled = self.events(Shown::Open).await?.iter().all(|event| event.locked_until.is_none());
+        let is_told = self.leads().await?.iter().all(|lead| !is_under_way(lead));
+        Ok(due.is_empty() && open.map(|(_, count)| count).sum::<i64>() == 0 && is_handled && is_told)
+    }
+
+    /// The leads of this playing.
+    async fn leads(&self) -> anyhow::Result<Vec<Listed>> {
+        let filter = leads::inspect::Filter { from: Some(self.began), limit: 100, ..Default::default() };
+        Ok(self.stage.db.read::<_, StoreError>(move |tx| leads::inspect::list(tx, &filter)).await?)
     }
 
     /// A page of what the fake has accepted after this ordinal.
     async fn texts_after(&self, ordinal: u64) -> anyhow::Result<Vec<Value>> {
-        let url = format!("{}/dev/telegram/messages?after={ordinal}", self.fake);
+        let url = format!("{}/dev/telegram/messages?after={ordinal}", self.stage.fake);
         let mut page: Value = self.http.get(url).send().await?.error_for_status()?.json().await?;
         Ok(page["messages"].as_array_mut().map(std::mem::take).unwrap_or_default())
     }
 
     async fn post(&self, url: &str, body: &Value) -> anyhow::Result<(u16, String)> {
-        let request = self.http.post(url).bearer_auth(self.bot_secret).header("content-type", "application/json");
+        let mut request = self.http.post(url).header("content-type", "application/json");
+        // The form's page is known by its origin, every other caller by the secret.
+        request = match self.stage.leads.allowed_origins.first().filter(|_| url.ends_with("/leads")) {
+            Some(origin) => request.header("origin", origin),
+            None => request.bearer_auth(self.stage.bot_secret),
+        };
         let answer = request.body(body.to_string()).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         if !status.is_success() {
@@ -221,12 +267,22 @@ impl Player<'_> {
     }
 
     fn close(&self) {
-        let dir = self.db.dir().display();
+        let dir = self.stage.db.dir().display();
         println!("\nThat was the demo. The server goes on; Ctrl-C ends it. In another terminal:");
         println!("  pillarbox outbox list --data-dir {dir}");
         println!("  pillarbox messages list --data-dir {dir}");
-        println!("  curl -s {}/dev/telegram/messages", self.fake);
-        println!("  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\", self.bot_secret);
-        println!("    -d '{{\"eventType\":\"reactivation\",\"telegramId\":\"103\"}}' {}/bot/events", self.url);
+        println!("  pillarbox leads list --data-dir {dir}");
+        println!("  curl -s {}/dev/telegram/messages", self.stage.fake);
+        println!(
+            "  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\",
+            self.stage.bot_secret
+        );
+        println!("    -d '{{\"eventType\":\"reactivation\",\"telegramId\":\"103\"}}' {}/bot/events", self.stage.url);
     }
+}
+
+/// Whether the broker's chat is about to be told of a lead.
+fn is_under_way(lead: &Listed) -> bool {
+    let ended = [NotificationStatus::Sent, NotificationStatus::Failed, NotificationStatus::Disabled];
+    !ended.iter().any(|status| status.as_str() == lead.notification_status)
 }

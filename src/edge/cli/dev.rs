@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::Exit;
 use super::serve::{bind, open, stopped_early};
 use crate::config::{Config, EventSource, LeadsConfig, Origin, Place, Sources};
-use crate::dev::{self, demo, keys::Keys};
+use crate::dev::demo::{self, Stage};
+use crate::dev::{self, keys::Keys};
 use crate::edge::host::{Host, HostParts, Signals, log_panics};
 use crate::edge::{http, log};
 use crate::kernel::loopback::is_loopback;
@@ -63,7 +64,10 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
         keys.write_ready_file(path, &url, &leads)?;
     }
     let told = match options.demo {
-        Demo::Play => demo::play(&url, &api, &keys.bot_secret, &db, &stop).await,
+        Demo::Play => {
+            let bot_secret = &keys.bot_secret;
+            demo::play(Stage { url: &url, fake: &api, bot_secret, leads: &leads, db: &db, stop: &stop }).await
+        }
         Demo::Skip => Ok(()),
     };
     // Whatever an interrupted demo met is the interruption.

@@ -79,7 +79,7 @@ impl LeadsVerb {
 
 /// Which leads a list or an export is of.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(in crate::edge::cli) struct Which {
     /// Only leads whose notification stands there
     #[arg(long, value_parser = names(NotificationStatus::ALL.map(NotificationStatus::as_str)))]
     pub(super) status: Option<String>,
@@ -95,7 +95,7 @@ pub(super) struct Which {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(in crate::edge::cli) struct ListArgs {
     #[command(flatten)]
     pub(super) which: Which,
     /// Only what comes after this lead in the list
@@ -111,7 +111,7 @@ pub(super) struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct OneArgs {
+pub(in crate::edge::cli) struct OneArgs {
     /// The lead's id, or the id that its form gave it
     pub(super) id: String,
     #[command(flatten)]
@@ -121,7 +121,7 @@ pub(super) struct OneArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ExportArgs {
+pub(in crate::edge::cli) struct ExportArgs {
     /// What is written
     #[arg(long, value_enum, default_value_t = FileFormat::Csv)]
     pub(super) format: FileFormat,
@@ -139,7 +139,7 @@ pub(super) struct ExportArgs {
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FileFormat {
+pub(in crate::edge::cli) enum FileFormat {
     /// A table for spreadsheets
     Csv,
     /// One JSON object a line, for programs
@@ -147,7 +147,7 @@ pub(super) enum FileFormat {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RetryArgs {
+pub(in crate::edge::cli) struct RetryArgs {
     /// The leads' ids, or those that their forms gave them
     #[arg(required = true, value_name = "ID")]
     pub(super) ids: Vec<String>,
@@ -161,7 +161,7 @@ pub(super) struct RetryArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct EnqueueArgs {
+pub(in crate::edge::cli) struct EnqueueArgs {
     /// Why; it is recorded
     #[arg(long, value_name = "CODE", value_parser = names(RetryReason::ALL.map(RetryReason::as_str)))]
     pub(super) reason: String,
@@ -172,7 +172,7 @@ pub(super) struct EnqueueArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct DeleteArgs {
+pub(in crate::edge::cli) struct DeleteArgs {
     /// The leads' ids, or those that their forms gave them
     #[arg(required = true, value_name = "ID")]
     pub(super) ids: Vec<String>,

@@ -80,6 +80,7 @@ fn configuration(config: &Config) -> Told {
 /// What this version makes is what the file has, and it does its work.
 async fn schema(db: &Db, rehearsal: &Result<Rehearsal, String>) -> Told {
     let rehearsal = rehearsal.as_ref().map_err(Clone::clone)?;
+    rehearsal.store_lead().await.map_err(|error| format!("in a temporary directory {error:#}"))?;
     let there = db.read(smoke::parts).await.map_err(|error| error.to_string())?;
     let made = rehearsal.db().read(smoke::parts).await.map_err(|error| error.to_string())?;
     let missing: Vec<String> = made.into_iter().filter(|part| !there.contains(part)).map(|part| part.name).collect();
@@ -90,7 +91,6 @@ async fn schema(db: &Db, rehearsal: &Result<Rehearsal, String>) -> Told {
              in a new directory shows how they should be"
         ));
     }
-    rehearsal.store_lead().await.map_err(|error| format!("in a temporary directory {error:#}"))?;
     Ok("tables and triggers are there; in a temporary directory a lead was stored and its preparation cleaned"
         .to_owned())
 }
