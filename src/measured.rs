@@ -30,7 +30,13 @@ impl Measured {
         let sources = Sources::empty().with_set("bot.event_source=local");
         let config = Config::load(sources.with_flag("--data-dir", "store.data_dir", dir))?;
         let db = app::open_store(&config.store, Role::Owner("bench"), Clock::system())?;
-        let parts = Parts { db: db.clone(), messenger: None, remote: None, stop: CancellationToken::new() };
+        let parts = Parts {
+            db: db.clone(),
+            messenger: None,
+            lead_messenger: None,
+            remote: None,
+            stop: CancellationToken::new(),
+        };
         let app = Arc::new(App::build(&config, parts).await?);
         Ok(Self { db, app })
     }

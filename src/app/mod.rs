@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend;
-use crate::chat::{Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
-use crate::config::{BotConfig, Config, EventSource, JobsConfig, StoreConfig, TelegramConfig};
+use crate::chat::{Access, Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
+use crate::config::{BotConfig, Config, EventSource, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role, Settings, StoreError, Synchronous};
+use crate::leads::Hands;
+use crate::leads::notify::{Post, Recipient, Worker};
 use crate::onboarding::calls::Calls;
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{self, Backend, Consumer, Remote};
@@ -32,6 +34,9 @@ pub(crate) struct App {
     /// What a remote backend is called for; none if events come from this file.
     calls: Option<Calls>,
     sender: Option<Sender>,
+    access: Arc<Access>,
+    leads: LeadsConfig,
+    notifier: Worker,
     /// Stops what takes long inside a pass.
     stop: CancellationToken,
     /// When the consumer last ended a pass without an error.
@@ -43,6 +48,8 @@ pub(crate) struct Parts {
     pub(crate) db: Db,
     /// Whoever can deliver a message; none without a token.
     pub(crate) messenger: Option<Arc<dyn Messenger>>,
+    /// The same with the patience of the leads' notifications.
+    pub(crate) lead_messenger: Option<Arc<dyn Messenger>>,
     /// The remote backend's client, if events come from one.
     pub(crate) remote: Option<Arc<dyn Remote>>,
     pub(crate) stop: CancellationToken,
@@ -89,7 +96,8 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub(crate) async fn build(config: &Config, parts: Parts) -> Result<Self, Error> {
-        let Parts { db, messenger, remote, stop } = parts;
+        let Parts { db, messenger, lead_messenger, remote, stop } = parts;
+        let desk = Desk::open(&config.telegram, &db);
         let remote = remote.filter(|_| matches!(config.bot.event_source, EventSource::Remote(_)));
         let source: Option<Arc<dyn Backend>> = match &config.bot.event_source {
             EventSource::Local => Some(Arc::new(LocalBackend::new(db.clone()))),
@@ -99,11 +107,13 @@ impl App {
         let calls = remote.map(|remote| Calls::new(db.clone(), remote));
         let content = Arc::new(Content::shipped(default_lang(&config.bot))?);
         let sender = match messenger {
-            Some(messenger) => Some(open_sender(&config.telegram, &db, messenger, source.clone()).await?),
+            Some(messenger) => Some(desk.open_sender(&config.telegram, &db, messenger, source.clone()).await?),
             None => None,
         };
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
-        Ok(Self { db, jobs: config.jobs.clone(), consumer, calls, sender, stop, polled: Beat::now() })
+        let notifier = desk.open_notifier(&config.leads, &db, lead_messenger);
+        let (jobs, leads, access) = (config.jobs.clone(), config.leads.clone(), desk.access);
+        Ok(Self { db, jobs, consumer, calls, sender, access, leads, notifier, stop, polled: Beat::now() })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -124,34 +134,75 @@ impl App {
         self.consumer.as_ref().map(|_| self.polled.since(Instant::now()))
     }
 
+    /// The section of leads, for the surfaces that take, show and claim them.
+    pub(crate) fn leads_config(&self) -> &LeadsConfig {
+        &self.leads
+    }
+
+    /// Which leads this process is telling the broker of right now.
+    pub(crate) fn lead_hands(&self) -> &Hands {
+        self.notifier.hands()
+    }
+
+    /// Whether this process tells the broker's chat of leads although no test message has been seen to arrive in it.
+    pub(crate) fn lead_smoke_is_due(&self) -> bool {
+        self.notifier.recipient().is_some_and(|chat| chat.smoke_passed_at().is_none())
+    }
+
     /// Whether Telegram accepts the token; `None` without one.
     pub(crate) fn is_telegram_authorized(&self) -> Option<bool> {
-        self.sender.as_ref().map(Sender::is_authorized)
+        self.sender.as_ref().map(|_| self.access.is_granted())
     }
 }
 
-async fn open_sender(
-    telegram: &TelegramConfig,
-    db: &Db,
-    messenger: Arc<dyn Messenger>,
-    backend: Option<Arc<dyn Backend>>,
-) -> Result<Sender, Error> {
-    let limits = Limits {
-        per_second: telegram.per_second as usize,
-        bulk_per_second: telegram.bulk_per_second as usize,
-        chat_interval: telegram.chat_interval,
-        group_per_minute: telegram.group_per_minute as usize,
-        max_in_flight: telegram.max_in_flight,
-    };
-    let settings = SenderSettings { give_up_after: telegram.give_up_after, timeout: telegram.timeout };
-    Ok(Sender::open(SenderParts {
-        db: db.clone(),
-        messenger,
-        addressee: Arc::new(Addressees { backend }),
-        limiter: Limiter::new(limits, db.clock().clone()),
-        settings,
-    })
-    .await?)
+/// What everybody shares who sends to Telegram.
+struct Desk {
+    limiter: Arc<Limiter>,
+    access: Arc<Access>,
+}
+
+impl Desk {
+    fn open(telegram: &TelegramConfig, db: &Db) -> Self {
+        let limits = Limits {
+            per_second: telegram.per_second as usize,
+            bulk_per_second: telegram.bulk_per_second as usize,
+            chat_interval: telegram.chat_interval,
+            group_per_minute: telegram.group_per_minute as usize,
+            max_in_flight: telegram.max_in_flight,
+        };
+        Self { limiter: Limiter::new(limits, db.clock().clone()), access: Arc::default() }
+    }
+
+    async fn open_sender(
+        &self,
+        telegram: &TelegramConfig,
+        db: &Db,
+        messenger: Arc<dyn Messenger>,
+        backend: Option<Arc<dyn Backend>>,
+    ) -> Result<Sender, Error> {
+        let settings = SenderSettings { give_up_after: telegram.give_up_after, timeout: telegram.timeout };
+        Ok(Sender::open(SenderParts {
+            db: db.clone(),
+            messenger,
+            addressee: Arc::new(Addressees { backend }),
+            limiter: Arc::clone(&self.limiter),
+            access: Arc::clone(&self.access),
+            settings,
+        })
+        .await?)
+    }
+
+    fn open_notifier(&self, leads: &LeadsConfig, db: &Db, messenger: Option<Arc<dyn Messenger>>) -> Worker {
+        let recipient = leads.chat_id.as_ref().and_then(|chat_id| Recipient::open(db.dir(), chat_id));
+        let post = messenger.zip(recipient).map(|(messenger, recipient)| Post {
+            messenger,
+            recipient: Arc::new(recipient),
+            limiter: Arc::clone(&self.limiter),
+            access: Arc::clone(&self.access),
+            clock: db.clock().clone(),
+        });
+        Worker::new(db.clone(), leads.delivery, Hands::default(), post)
+    }
 }
 
 fn default_lang(bot: &BotConfig) -> Lang {

@@ -72,6 +72,24 @@ impl App {
         Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
     }
 
+    /// Announces leads that other programs stored, and tells the broker's chat of those that it has not been told of.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn notify_leads(&self) -> anyhow::Result<Pass> {
+        let report = self.notifier.run_once(&self.stop).await?;
+        let again = match report.next {
+            _ if report.more => Again::Now,
+            Some(at) => Again::At(at),
+            None => Again::Later,
+        };
+        let counts = json!({
+            "announced": report.announced, "sent": report.sent, "failed": report.failed,
+            "givenUp": report.given_up, "overtaken": report.overtaken,
+        });
+        Ok(Pass { counts, again })
+    }
+
     /// Deletes ledger marks that can no longer be needed.
     ///
     /// # Errors

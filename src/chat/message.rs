@@ -101,6 +101,16 @@ pub(crate) struct NewMessage {
     pub(crate) fallback: Option<serde_json::Value>,
 }
 
+/// Whether the messenger shows a page that the text has an address of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Preview {
+    /// As the messenger likes.
+    #[default]
+    Usual,
+    /// Never: its server would fetch the page.
+    Off,
+}
+
 /// A message as the messenger gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rendered {
@@ -112,6 +122,8 @@ pub(crate) struct Rendered {
     pub(crate) format: Format,
     /// The buttons under it.
     pub(crate) keyboard: Keyboard,
+    /// Whether a page is shown with it.
+    pub(crate) preview: Preview,
 }
 
 #[cfg(test)]

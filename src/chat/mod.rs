@@ -29,6 +29,7 @@
 //! No sending from a handler, no priority within a lane, no batch call. Lead notifications have rules of their own and
 //! take only slots from here.
 
+mod access;
 mod addressee;
 mod kind;
 mod limiter;
@@ -43,14 +44,16 @@ mod sql;
 mod tests;
 mod verdict;
 
+pub(crate) use access::Access;
 pub(crate) use addressee::{Addressee, Permit};
-pub(crate) use kind::Kind;
-pub(crate) use limiter::{Limiter, Limits};
+pub(crate) use kind::{Kind, Lane};
+pub(crate) use limiter::{Limiter, Limits, Slot};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
-pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Rendered};
+pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Preview, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
 pub(crate) use queue::{enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
+pub(crate) use verdict::UNAUTHORIZED_WAIT;
 
 use crate::kernel::store::{StoreError, Wake};
 

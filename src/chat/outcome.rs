@@ -147,6 +147,44 @@ pub(crate) enum FailureCode {
     Http(u16),
 }
 
+impl FailureCode {
+    /// The status that the messenger's answer had, or has with such a text; `None` if there was no answer.
+    pub(crate) const fn http_status(self) -> Option<u16> {
+        match self {
+            Self::Blocked
+            | Self::Deactivated
+            | Self::CantInitiate
+            | Self::NotMember
+            | Self::ChatDeleted
+            | Self::Forbidden => Some(403),
+            Self::ChatNotFound
+            | Self::IsBot
+            | Self::Migrated
+            | Self::BadMarkup
+            | Self::TooLong
+            | Self::Empty
+            | Self::ButtonInvalid
+            | Self::NoRights
+            | Self::ThreadNotFound
+            | Self::NotModified
+            | Self::QueryTooOld => Some(400),
+            Self::MethodNotFound => Some(404),
+            Self::RateLimited => Some(429),
+            Self::Unauthorized => Some(401),
+            Self::Conflict => Some(409),
+            Self::Http(status) => Some(status),
+            Self::Connect
+            | Self::Timeout
+            | Self::BrokenConnection
+            | Self::BrokenAnswer
+            | Self::Crashed
+            | Self::Expired
+            | Self::Unreachable
+            | Self::OptedOut => None,
+        }
+    }
+}
+
 impl fmt::Display for FailureCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::addressee::{Addressee, Permit};
 use super::kind::Kind;
 use super::limiter::Pause;
-use super::message::{Keyboard, NewMessage, Rendered};
+use super::message::{Keyboard, NewMessage, Preview, Rendered};
 use super::outcome::{FailureCode, Outcome};
 use super::plain::plain_text;
 use super::sql::{self, Fence, Waiting};
@@ -158,7 +158,7 @@ impl Claim {
         let Waiting { id, chat_id, kind, text, format, unknown_count, waiting_since, .. } = waiting;
         Self {
             id,
-            message: Rendered { chat_id, text, format, keyboard },
+            message: Rendered { chat_id, text, format, keyboard, preview: Preview::Usual },
             attempt: Attempt { kind, format, attempts, unknown_count, waiting_since },
         }
     }

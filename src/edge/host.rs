@@ -23,7 +23,7 @@ use super::jobs::Driver;
 use super::telegram::{Client, TelegramSettings};
 use crate::app::{App, Parts};
 use crate::chat::Messenger;
-use crate::config::{Config, EventSource};
+use crate::config::{Config, EventSource, TelegramConfig};
 use crate::kernel::store::Db;
 use crate::onboarding::Remote;
 
@@ -31,6 +31,9 @@ use crate::onboarding::Remote;
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 /// What of the shutdown's time is kept for the store's own end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// A chat that is wrong, or that the bot may not write in, shows itself only when the first lead comes.
+const SMOKE_IS_DUE: &str = "no test message was sent to the chat of leads yet; run `pillarbox leads smoke`";
 
 /// What a server is put together from.
 pub(crate) struct HostParts {
@@ -59,6 +62,9 @@ impl Host {
     pub(crate) async fn build(parts: HostParts) -> anyhow::Result<Self> {
         let HostParts { config, db, listener, metrics, stop } = parts;
         let app = Arc::new(assemble(&config, db, stop.clone()).await?);
+        if app.lead_smoke_is_due() {
+            tracing::warn!("{SMOKE_IS_DUE}");
+        }
         let driver = Driver::new(Arc::clone(&app));
         Ok(Self { config, app, driver, listener, metrics, stop })
     }
@@ -110,18 +116,10 @@ impl Host {
 /// When a client cannot be made, or the store fails.
 pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -> anyhow::Result<App> {
     let telegram = &config.telegram;
-    let messenger = match &telegram.token {
-        Some(token) => {
-            let settings = TelegramSettings {
-                api_url: telegram.api_url.to_string(),
-                token: token.clone(),
-                timeout: telegram.timeout,
-                connect_timeout: telegram.connect_timeout,
-            };
-            Some(Arc::new(Client::new(&settings).context("telegram")?) as Arc<dyn Messenger>)
-        }
-        None => None,
-    };
+    let messenger = messenger_for(telegram, telegram.timeout, telegram.connect_timeout)?;
+    // A connection that takes as long as the whole call may would make a doubt of what certainly did not leave.
+    let patience = config.leads.telegram_timeout;
+    let lead_messenger = messenger_for(telegram, patience, telegram.connect_timeout.min(patience / 2))?;
     let remote = match &config.bot.event_source {
         EventSource::Remote(remote) => {
             let backend = RemoteBackend::new(db.clone(), remote).context("bot.remote_url")?;
@@ -129,12 +127,25 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
         }
         EventSource::Local | EventSource::Off => None,
     };
-    Ok(App::build(config, Parts { db, messenger, remote, stop }).await?)
+    Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, stop }).await?)
+}
+
+/// Whoever delivers to Telegram and waits so long for an answer and for a connection; none without a token.
+fn messenger_for(
+    telegram: &TelegramConfig,
+    timeout: Duration,
+    connect_timeout: Duration,
+) -> anyhow::Result<Option<Arc<dyn Messenger>>> {
+    let Some(token) = &telegram.token else { return Ok(None) };
+    let settings =
+        TelegramSettings { api_url: telegram.api_url.to_string(), token: token.clone(), timeout, connect_timeout };
+    Ok(Some(Arc::new(Client::new(&settings).context("telegram")?)))
 }
 
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
+    let leads = Arc::clone(app);
     let disk = app.db().clone();
     vec![
         ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
@@ -151,6 +162,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
             _ => Ok(()),
         }),
+        ReadyCheck::advice("leads", move || leads.lead_smoke_is_due().then(|| SMOKE_IS_DUE.to_owned())),
     ]
 }
 

@@ -6,6 +6,7 @@ mod error_code;
 mod hands;
 mod intake;
 mod lead;
+pub(crate) mod notify;
 mod retry;
 mod sql;
 mod summary;

@@ -18,6 +18,8 @@ mod golden;
 mod hard_times;
 mod harness;
 mod jobs;
+mod leads_notify;
+mod leads_privacy;
 mod opening;
 mod order;
 mod order_local;

@@ -58,6 +58,15 @@ pub(crate) enum NoSlot {
     All(Option<UnixMs>),
 }
 
+impl NoSlot {
+    /// When to ask again; `None` means once another slot is given back.
+    pub(crate) const fn again_at(self) -> Option<UnixMs> {
+        match self {
+            Self::Chat(at) | Self::Lane(at) | Self::All(at) => at,
+        }
+    }
+}
+
 /// The budget, shared by everybody who sends.
 #[derive(Debug)]
 pub(crate) struct Limiter {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -40,7 +40,6 @@ pub(super) struct Hands {
     in_hand: Mutex<HashSet<(i64, i64)>>,
     pub(super) put_down: Notify,
     tally: Mutex<Report>,
-    authorized: AtomicBool,
     /// Calls in a row that had no answer that can be used.
     unanswered: AtomicU32,
 }
@@ -102,7 +101,6 @@ impl Hands {
             in_hand: Mutex::default(),
             put_down: Notify::new(),
             tally: Mutex::default(),
-            authorized: AtomicBool::new(true),
             unanswered: AtomicU32::new(0),
         }
     }
@@ -112,10 +110,6 @@ impl Hands {
         let pauses = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(sql::pauses(tx)?)).await?;
         self.parts.limiter.restore(pauses);
         Ok(())
-    }
-
-    pub(super) fn is_authorized(&self) -> bool {
-        self.authorized.load(Ordering::Relaxed)
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -218,16 +212,12 @@ impl Hands {
 
     /// Draws the consequences of an outcome for everybody else. Returns the pauses, to be stored with the outcome.
     fn react(&self, claim: &Claim, outcome: &Outcome) -> Vec<Pause> {
+        self.parts.access.learn(outcome);
         let pauses = match outcome {
             Outcome::Refused { class: Class::RateLimited { retry_after }, .. } => {
                 self.parts.limiter.rate_limited(claim.message.chat_id, *retry_after)
             }
             Outcome::Refused { class: Class::Unauthorized, .. } => {
-                if self.authorized.swap(false, Ordering::Relaxed) {
-                    tracing::error!(
-                        "Telegram does not accept the bot's token; sending waits, and is tried once a minute"
-                    );
-                }
                 vec![self.parts.limiter.hold_all(UNAUTHORIZED_WAIT)]
             }
             Outcome::Refused { class: Class::Later, code } | Outcome::Unknown { code } => {
@@ -240,7 +230,6 @@ impl Hands {
                 if self.unanswered.swap(0, Ordering::Relaxed) >= NOTICED {
                     tracing::info!("Telegram answers again");
                 }
-                self.authorized.store(true, Ordering::Relaxed);
                 Vec::new()
             }
         };

@@ -15,7 +15,7 @@ use self::hands::{Hands, View, earlier};
 use super::limiter::Limiter;
 use super::outcome::Messenger;
 use super::verdict::Verdict;
-use super::{Addressee, Error, QUEUED};
+use super::{Access, Addressee, Error, QUEUED};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::store::Db;
 
@@ -45,6 +45,8 @@ pub(crate) struct SenderParts {
     pub(crate) addressee: Arc<dyn Addressee>,
     /// The budget.
     pub(crate) limiter: Arc<Limiter>,
+    /// What is known of the token.
+    pub(crate) access: Arc<Access>,
     /// How it behaves.
     pub(crate) settings: SenderSettings,
 }
@@ -164,11 +166,6 @@ impl Sender {
         }
         let left = self.hands.in_hand().len();
         tracing::warn!(messages = left, "messages were still being sent at the end; their outcome is unknown");
-    }
-
-    /// Whether Telegram accepts the token, as far as is known.
-    pub(crate) fn is_authorized(&self) -> bool {
-        self.hands.is_authorized()
     }
 }
 

@@ -20,7 +20,7 @@ use super::kind::Lane;
 use super::queue::Enqueued;
 use super::sender::Report;
 use super::{
-    Addressee, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit, Reason,
+    Access, Addressee, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit, Reason,
     Rendered, Sender, SenderParts, SenderSettings, enqueue,
 };
 use crate::kernel::clock::Clock;
@@ -150,6 +150,7 @@ struct World {
     stage: Arc<Stage>,
     people: Arc<People>,
     limiter: Arc<Limiter>,
+    access: Arc<Access>,
     sender: Sender,
     stop: CancellationToken,
 }
@@ -193,15 +194,17 @@ impl World {
         };
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
         let limiter = Limiter::new(limits(), clock.clone());
+        let access = Arc::new(Access::default());
         let parts = SenderParts {
             db: db.clone(),
             messenger: Arc::<Stage>::clone(&stage),
             addressee: Arc::<People>::clone(&people),
             limiter: Arc::clone(&limiter),
+            access: Arc::clone(&access),
             settings: SenderSettings { give_up_after: Duration::from_secs(3_600), timeout: Duration::from_secs(15) },
         };
         let sender = Sender::open(parts).await.unwrap();
-        Self { dir, db, clock, stage, people, limiter, sender, stop: CancellationToken::new() }
+        Self { dir, db, clock, stage, people, limiter, access, sender, stop: CancellationToken::new() }
     }
 
     async fn queue(&self, message: NewMessage) -> i64 {

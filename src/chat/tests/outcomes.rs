@@ -157,13 +157,13 @@ async fn a_refused_token_stops_sending_for_a_minute() {
     world.stage.will_answer(1, refused(Class::Unauthorized, FailureCode::Unauthorized));
     let id = world.queue(message(1, Kind::Reply, "one")).await;
     assert_eq!(world.pass().await.again, 1);
-    assert!(!world.sender.is_authorized());
+    assert!(!world.access.is_granted());
     world.queue(message(2, Kind::Reply, "two")).await;
     assert_eq!(world.pass().await.next, Some(START + 60_000));
     assert_eq!(seen(world.row(id).await), row("pending", 1, 0, Some("unauthorized")));
     world.advance(60_000);
     assert_eq!(world.pass().await.sent, 2);
-    assert!(world.sender.is_authorized());
+    assert!(world.access.is_granted());
 }
 
 #[tokio::test]

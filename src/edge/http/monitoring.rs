@@ -20,19 +20,24 @@ const STORE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// Anybody may ask, and every look at the store is a commit: so many asks share one.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Something else than the store that has to be in order.
+/// Something else than the store that has to be in order, or of which a person should know.
 #[derive(Clone)]
 pub(crate) struct ReadyCheck {
     name: &'static str,
     look: Arc<Look>,
 }
 
-type Look = dyn Fn() -> Result<(), String> + Send + Sync;
+type Look = dyn Fn() -> CheckBody + Send + Sync;
 
 impl ReadyCheck {
     /// `look` answers at once from what is known; its reason is shown to anybody, so it names no secret and no person.
     pub(crate) fn new(name: &'static str, look: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self { name, look: Arc::new(look) }
+        Self { name, look: Arc::new(move || look().into()) }
+    }
+
+    /// The same for what a person should put right although the work can be done: it is shown, and nothing is unready.
+    pub(crate) fn advice(name: &'static str, look: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { name, look: Arc::new(move || CheckBody { ok: true, detail: look() }) }
     }
 }
 
@@ -83,8 +88,7 @@ pub(super) async fn livez() -> Response {
 
 /// `GET /readyz`: 200, or 503 when any check fails.
 pub(super) async fn readyz(State(state): State<Arc<HttpState>>) -> Response {
-    let mut checks: BTreeMap<_, CheckBody> =
-        state.checks.iter().map(|check| (check.name, (check.look)().into())).collect();
+    let mut checks: BTreeMap<_, _> = state.checks.iter().map(|check| (check.name, (check.look)())).collect();
     checks.insert("store", state.store_probe.look(&state.db).await.into());
     let (status, word) = match checks.values().all(|check| check.ok) {
         true => (StatusCode::OK, "ok"),

@@ -37,6 +37,7 @@ use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
+use crate::leads::LEADS;
 use crate::onboarding::calls::BACKEND_CALLS;
 
 /// A run was asked for by a command beside the server.
@@ -106,6 +107,15 @@ pub(crate) const JOBS: &[Job] = &[
         wakes: &[],
         recorded: Recorded::Always,
         run: |app| Box::pin(housekeeping::run(app)),
+    },
+    Job {
+        name: "lead-notifications",
+        cron: Some("0 * * * * *"),
+        zone: Zone::Utc,
+        why: "tells the broker's chat of leads, each once",
+        wakes: &[LEADS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.notify_leads()),
     },
     Job {
         name: "ledger-prune",

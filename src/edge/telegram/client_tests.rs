@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client::ClientError;
 use super::{Client, TelegramSettings};
-use crate::chat::{Class, FailureCode, Format, Keyboard, Messenger, Outcome, Reason, Rendered};
+use crate::chat::{Class, FailureCode, Format, Keyboard, Messenger, Outcome, Preview, Reason, Rendered};
 use crate::kernel::secret::Secret;
 
 const TOKEN: &str = "123456:AAsecretSECRETsecret";
@@ -22,7 +22,13 @@ fn settings(api_url: String) -> TelegramSettings {
 }
 
 fn message() -> Rendered {
-    Rendered { chat_id: 7, text: "hello".into(), format: Format::Html, keyboard: Keyboard::default() }
+    Rendered {
+        chat_id: 7,
+        text: "hello".into(),
+        format: Format::Html,
+        keyboard: Keyboard::default(),
+        preview: Preview::Usual,
+    }
 }
 
 async fn send_to(api_url: String) -> Outcome {

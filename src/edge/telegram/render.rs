@@ -2,10 +2,20 @@
 
 use reqwest::Url;
 use teloxide::payloads::SendMessage;
-use teloxide::types::{ChatId, InlineKeyboardButton, InlineKeyboardMarkup, ParseMode, Recipient, ReplyMarkup};
+use teloxide::types::{
+    ChatId, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ParseMode, Recipient, ReplyMarkup,
+};
 
 use super::Failure;
-use crate::chat::{Action, Button, Class, FailureCode, Format, Rendered};
+use crate::chat::{Action, Button, Class, FailureCode, Format, Preview, Rendered};
+
+const NO_PREVIEW: LinkPreviewOptions = LinkPreviewOptions {
+    is_disabled: true,
+    url: None,
+    prefer_small_media: false,
+    prefer_large_media: false,
+    show_above_text: false,
+};
 
 /// The `sendMessage` call for this message.
 ///
@@ -16,6 +26,10 @@ pub(super) fn send_message(message: &Rendered) -> Result<SendMessage, Failure> {
     payload.parse_mode = match message.format {
         Format::Html => Some(ParseMode::Html),
         Format::Plain => None,
+    };
+    payload.link_preview_options = match message.preview {
+        Preview::Usual => None,
+        Preview::Off => Some(NO_PREVIEW),
     };
     if !message.keyboard.0.is_empty() {
         let rows: Result<Vec<Vec<_>>, Failure> =
@@ -45,7 +59,8 @@ mod tests {
 
     fn message(format: Format, action: Option<Action>) -> Rendered {
         let keyboard = action.map(|action| vec![vec![Button { text: "go".into(), action }]]).unwrap_or_default();
-        Rendered { chat_id: -100, text: "<b>hi</b>".into(), format, keyboard: Keyboard(keyboard) }
+        let (text, keyboard) = ("<b>hi</b>".into(), Keyboard(keyboard));
+        Rendered { chat_id: -100, text, format, keyboard, preview: Preview::Usual }
     }
 
     fn body(message: &Rendered) -> serde_json::Value {
@@ -57,6 +72,13 @@ mod tests {
         let html = json!({"chat_id": -100, "text": "<b>hi</b>", "parse_mode": "HTML"});
         assert_eq!(body(&message(Format::Html, None)), html);
         assert_eq!(body(&message(Format::Plain, None)), json!({"chat_id": -100, "text": "<b>hi</b>"}));
+    }
+
+    #[test]
+    fn a_preview_that_is_off_is_told_so() {
+        let message = Rendered { preview: Preview::Off, ..message(Format::Plain, None) };
+        let off = json!({"chat_id": -100, "text": "<b>hi</b>", "link_preview_options": {"is_disabled": true}});
+        assert_eq!(body(&message), off);
     }
 
     #[test]

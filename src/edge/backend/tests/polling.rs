@@ -46,7 +46,13 @@ async fn a_backend_that_stays_away_is_told_once_and_calls_leave_when_they_are_co
     for status in ["503 Down", "503 Down", "503 Down", "200 OK", "503 Down", "502 Down", "200 OK"] {
         peer.fails("/pending", Fault::Answer(status, r#"{"events":[]}"#.into()));
     }
-    let parts = Parts { db: db.clone(), messenger: None, remote: Some(backend.clone()), stop: stop.clone() };
+    let parts = Parts {
+        db: db.clone(),
+        messenger: None,
+        lead_messenger: None,
+        remote: Some(backend.clone()),
+        stop: stop.clone(),
+    };
     let app = Arc::new(App::build(&settings, parts).await.unwrap());
     let running = tokio::spawn(Driver::new(app).run(stop.clone()));
 
