@@ -10,7 +10,7 @@ CREATE TABLE broker_leads (
                lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
                      || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6))))
                -- Over the RPC surface and on the command line a lead is found by this text.
-               CHECK (length(id) = 36 AND id NOT GLOB '*[^0-9a-f-]*'),
+               CHECK (length(id) = 36 AND length(CAST(id AS BLOB)) = 36 AND id NOT GLOB '*[^0-9a-f-]*'),
   request_id TEXT CHECK (length(request_id) BETWEEN 1 AND 80),
   created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
              CHECK (created_at BETWEEN 0 AND 253402300799999),
@@ -125,16 +125,16 @@ CREATE INDEX broker_lead_events_of_lead ON broker_lead_events (lead_id, id);
 -- A lead is created once, whoever says so.
 CREATE UNIQUE INDEX broker_lead_events_created_once ON broker_lead_events (lead_id) WHERE event_type = 'created';
 
--- Requests per visitor and UTC hour. The fingerprint is a digest: neither address nor phone is stored here.
+-- Requests per visitor and UTC hour. The fingerprint is a digest: neither address nor phone is stored here. The hour leads
+-- the key: the rows of this hour lie together, and those of hours that are over are found without another index.
 CREATE TABLE broker_lead_rate_limits (
   fingerprint      TEXT NOT NULL,
   window_start     INTEGER NOT NULL,
   attempt_count    INTEGER NOT NULL,
   first_attempt_at INTEGER NOT NULL,
   last_attempt_at  INTEGER NOT NULL,
-  PRIMARY KEY (fingerprint, window_start)
+  PRIMARY KEY (window_start, fingerprint)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX broker_lead_rate_limits_by_window ON broker_lead_rate_limits (window_start);
 
 -- ---------------------------------------------------------------------------------------------------------------
 -- REPLACE would remove a lead and its events without telling anybody: an id and a request id are given once.

@@ -343,7 +343,7 @@ CREATE TABLE broker_leads (
                lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
                      || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6))))
                -- Over the RPC surface and on the command line a lead is found by this text.
-               CHECK (length(id) = 36 AND id NOT GLOB '*[^0-9a-f-]*'),
+               CHECK (length(id) = 36 AND length(CAST(id AS BLOB)) = 36 AND id NOT GLOB '*[^0-9a-f-]*'),
   request_id TEXT CHECK (length(request_id) BETWEEN 1 AND 80),
   created_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
              CHECK (created_at BETWEEN 0 AND 253402300799999),

@@ -155,6 +155,11 @@ impl App {
     }
 }
 
+/// Whoever brings messages to the chat of leads, for a command beside the service; none without a chat.
+pub(crate) fn open_lead_post(config: &Config, db: &Db, messenger: Arc<dyn Messenger>) -> Option<Post> {
+    Desk::open(&config.telegram, db).open_post(&config.leads, db, messenger)
+}
+
 /// What everybody shares who sends to Telegram.
 struct Desk {
     limiter: Arc<Limiter>,
@@ -192,15 +197,20 @@ impl Desk {
         .await?)
     }
 
-    fn open_notifier(&self, leads: &LeadsConfig, db: &Db, messenger: Option<Arc<dyn Messenger>>) -> Worker {
-        let recipient = leads.chat_id.as_ref().and_then(|chat_id| Recipient::open(db.dir(), chat_id));
-        let post = messenger.zip(recipient).map(|(messenger, recipient)| Post {
+    /// None without a chat.
+    fn open_post(&self, leads: &LeadsConfig, db: &Db, messenger: Arc<dyn Messenger>) -> Option<Post> {
+        let recipient = Recipient::open(db.dir(), leads.chat_id.as_ref()?)?;
+        Some(Post {
             messenger,
             recipient: Arc::new(recipient),
             limiter: Arc::clone(&self.limiter),
             access: Arc::clone(&self.access),
             clock: db.clock().clone(),
-        });
+        })
+    }
+
+    fn open_notifier(&self, leads: &LeadsConfig, db: &Db, messenger: Option<Arc<dyn Messenger>>) -> Worker {
+        let post = messenger.and_then(|messenger| self.open_post(leads, db, messenger));
         Worker::new(db.clone(), leads.delivery, Hands::default(), post)
     }
 }

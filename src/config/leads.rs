@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::Setting;
+use super::lists;
 use super::problem::Place;
 use super::sections::{Checked, IN_THE_TABLE};
 use super::value::Value;
@@ -37,6 +38,14 @@ pub struct LeadsConfig {
     pub phone_region: String,
     /// Days after which a lead is deleted; 0 is never, and `None` is not decided.
     pub retention_days: Option<u32>,
+}
+
+impl LeadsConfig {
+    /// Whether pages of `origin` may post. It is compared as a browser writes it, whoever wrote it.
+    pub fn allows(&self, origin: &str) -> bool {
+        let is_known = |origin: &String| self.allowed_origins.contains(origin);
+        lists::origin(origin).is_ok_and(|origin| is_known(&origin))
+    }
 }
 
 /// Who sends the notifications of leads.

@@ -31,7 +31,7 @@ pub(super) fn origins(text: &str) -> Result<Vec<String>, Refusal> {
 }
 
 /// `entry` as a browser writes it: lower case, a host of ASCII, no port that the scheme has anyway.
-fn origin(entry: &str) -> Result<String, Refusal> {
+pub(super) fn origin(entry: &str) -> Result<String, Refusal> {
     match entry {
         "*" => return refuse("`*` would let every page post leads", "name each origin whose pages have the form"),
         "null" => return refuse("`null` is the origin of any page in a sandbox", "name the origin of the page itself"),

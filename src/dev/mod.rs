@@ -24,6 +24,7 @@ pub(crate) mod jobs;
 mod journal;
 pub(crate) mod keys;
 mod problem;
+pub(crate) mod rehearsal;
 pub(crate) mod serve;
 pub(crate) mod sink;
 

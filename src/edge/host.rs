@@ -86,6 +86,7 @@ impl Host {
     pub(crate) async fn run(self, others: http::Router) {
         let Self { config, app, driver, listener, metrics, stop } = self;
         let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, &config.leads, metrics.clone());
+        state.hands = app.lead_hands().clone();
         state.checks = checks(&app);
         let limits = state.limits;
         let surface = http::serve(listener, http::router(state, others), limits, stop.clone());
@@ -117,9 +118,7 @@ impl Host {
 pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -> anyhow::Result<App> {
     let telegram = &config.telegram;
     let messenger = messenger_for(telegram, telegram.timeout, telegram.connect_timeout)?;
-    // A connection that takes as long as the whole call may would make a doubt of what certainly did not leave.
-    let patience = config.leads.telegram_timeout;
-    let lead_messenger = messenger_for(telegram, patience, telegram.connect_timeout.min(patience / 2))?;
+    let lead_messenger = lead_messenger(config)?;
     let remote = match &config.bot.event_source {
         EventSource::Remote(remote) => {
             let backend = RemoteBackend::new(db.clone(), remote).context("bot.remote_url")?;
@@ -128,6 +127,16 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
         EventSource::Local | EventSource::Off => None,
     };
     Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, stop }).await?)
+}
+
+/// Whoever delivers notifications of leads, with the patience that is meant for them; none without a token.
+///
+/// # Errors
+/// When the client cannot be made.
+pub(crate) fn lead_messenger(config: &Config) -> anyhow::Result<Option<Arc<dyn Messenger>>> {
+    // A connection that takes as long as the whole call may would make a doubt of what certainly did not leave.
+    let patience = config.leads.telegram_timeout;
+    messenger_for(&config.telegram, patience, config.telegram.connect_timeout.min(patience / 2))
 }
 
 /// Whoever delivers to Telegram and waits so long for an answer and for a connection; none without a token.

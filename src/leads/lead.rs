@@ -42,9 +42,32 @@ impl NotificationStatus {
     }
 }
 
+/// Where the people who work on leads have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CrmStatus(&'static str);
+
+impl CrmStatus {
+    /// Every status, by its name in the file.
+    pub(crate) const ALL: [&'static str; 6] = ["new", "in_progress", "closed", "lost", "archived", "cancelled"];
+
+    /// The status's name.
+    pub(crate) const fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// The status of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownText`] if there is none.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|status| *status == text);
+        found.map(Self).ok_or(Error::UnknownText { column: "status" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::NotificationStatus;
+    use super::{CrmStatus, NotificationStatus};
 
     #[test]
     fn every_status_is_found_by_its_name() {
@@ -52,5 +75,7 @@ mod tests {
             assert_eq!(NotificationStatus::parse(status.as_str()).unwrap(), status);
         }
         assert!(NotificationStatus::parse("lost").is_err());
+        assert_eq!(CrmStatus::parse("lost").unwrap().as_str(), "lost");
+        assert!(CrmStatus::parse("sent").is_err());
     }
 }

@@ -5,37 +5,19 @@
 // that hours of back-off pass at once.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 
-const axios = createRequire(join(process.env.CLIENTS_NODE, "package.json"))("axios");
+import { PATIENCE_MS, Pillarbox, pinned } from "./pillarbox.mjs";
 
-const PATIENCE_MS = 15_000;
-const folder = mkdtempSync(join(tmpdir(), "node-"));
+const axios = pinned("axios");
+
 let server;
 let ready;
 let http;
 
 before(async () => {
-  const file = join(folder, "ready.json");
-  const data = join(folder, "data");
-  const line = ["dev", "--no-demo", "--ready-file", file, "--data-dir", data, "--listen", "127.0.0.1:0"];
-  const settings = ["--set", "bot.event_source=off", "--set", "log.level=warn"];
-  // No configuration of this machine reaches it.
-  const env = { HOME: process.env.HOME, PATH: process.env.PATH };
-  const options = { cwd: folder, env, stdio: ["ignore", "ignore", "inherit"] };
-  server = spawn(process.env.CLIENTS_BINARY, [...line, ...settings], options);
-  for (const begun = Date.now(); !existsSync(file); await sleep(20)) {
-    assert.equal(server.exitCode, null, "pillarbox ended at once");
-    assert.ok(Date.now() - begun < PATIENCE_MS, "pillarbox did not become ready");
-  }
-  ready = JSON.parse(readFileSync(file, "utf8"));
+  server = await Pillarbox.dev("bot.event_source=off");
+  ready = server.ready;
   http = axios.create({
     baseURL: ready.url,
     headers: { Authorization: `Bearer ${ready.bot_secret}` },
@@ -44,14 +26,7 @@ before(async () => {
   });
 });
 
-after(async () => {
-  if (server.exitCode === null) {
-    server.kill("SIGTERM");
-    await once(server, "exit");
-  }
-  rmSync(folder, { recursive: true, force: true });
-  assert.equal(server.exitCode, 0, "pillarbox did not end well");
-});
+after(() => server.close());
 
 /** The consumer. `handle` is what a bot does with an event; one that throws is to come again. */
 class OutboxConsumer {

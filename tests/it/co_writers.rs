@@ -1,11 +1,14 @@
 //! Other programs that write through SQL: whatever they do to events and bindings, lanes stay in step and nobody else
-//! is held up.
+//! is held up; and leads are completed and cleaned.
+
+use std::process::Command;
 
 use rusqlite::Connection;
 use serde_json::json;
 
 use crate::harness::dev::Dev;
 use crate::harness::file::{column, value};
+use crate::harness::text;
 
 const OPEN: &str = "processed_at IS NULL AND dead_lettered_at IS NULL";
 
@@ -121,4 +124,87 @@ fn rows_that_cannot_be_read_fail_by_themselves_and_hold_up_nobody_else() {
     assert_eq!(why, "the payload is not readable");
     dev.until_message(&format!("event:local:{last}:reactivation"), "sent");
     assert!(dev.command(&["outbox", "list"]).status.success());
+}
+
+/// Runs SQL in Debian's shell, if it is installed; else on a connection of our own.
+fn elsewhere(dev: &Dev, sql: &str) -> bool {
+    let file = dev.place.data().join("pillarbox.db");
+    match Command::new("sqlite3").args(["-batch", "-bail", "-cmd", ".timeout 20000", text(&file), sql]).output() {
+        Ok(done) => done.status.success(),
+        Err(_) => dev.writer().execute_batch(sql).is_ok(),
+    }
+}
+
+#[test]
+fn a_lead_that_another_program_inserts_is_completed_and_cleaned_whatever_it_holds() {
+    let dev = Dev::start(&["leads.delivery=off"]);
+    let hostile = json!({"preparation": {
+        "journey_type": "  Первый \t визит\u{0}\n", "journey_stage": ["x"], "scenario_slug": "otkazali-v-ipoteke",
+        "remaining_questions": "a'; DROP TABLE broker_leads --\r\n  <b>б</b>",
+        "completed_checks": ["hacked", "documents", 7, "diagnosis", "finances"],
+        "completed_labels": ["Одобрено банком", " Справка \n 2-НДФЛ ", "Одобрено", "x".repeat(1000)],
+    }});
+    let payload = hostile.to_string().replace('\'', "''");
+    let sql = format!(
+        "INSERT INTO broker_leads (request_id, phone, raw_payload, journey_stage, preparation_completed)
+         VALUES ('by-hand', '+7', '{payload}', 'mine', '[\"Одобрено\"]')"
+    );
+    assert!(elsewhere(&dev, &sql));
+    let conn = dev.reader();
+    let shown: String = value(
+        &conn,
+        "SELECT concat_ws('|', journey_type, journey_stage, journey_scenario_slug, remaining_questions,
+                          json_array_length(preparation_completed), preparation_completed ->> 0,
+                          length(preparation_completed ->> 1), status, source, length(id))
+         FROM broker_leads",
+        [],
+    );
+    let questions = "a'; DROP TABLE broker_leads --\n<b>б</b>";
+    assert_eq!(shown, format!("Первый визит|otkazali-v-ipoteke|{questions}|2|Справка 2-НДФЛ|180|new|site|36"));
+
+    let again = "INSERT OR REPLACE INTO broker_leads (request_id, phone) VALUES ('by-hand', '8')";
+    assert!(!elsewhere(&dev, again), "nobody replaces a lead");
+    let before: i64 = value(&conn, "SELECT updated_at FROM broker_leads", []);
+    assert!(elsewhere(&dev, "UPDATE broker_leads SET status = 'in_progress', raw_payload = '{\"preparation\": 1}'"));
+    let after: (i64, String) = conn
+        .query_row("SELECT updated_at, preparation_completed || preparation FROM broker_leads", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert!(after.0 > before && after.1 == "[]{}", "{after:?}");
+}
+
+#[test]
+fn what_no_form_sends_is_cleaned_too() {
+    let dev = Dev::start(&["leads.delivery=off"]);
+    let conn = dev.writer();
+    let long = "я".repeat(1 << 20);
+    let many: Vec<String> = (0..100).map(|n| format!("label {n}")).collect();
+    let checks = vec!["next_step"; 100];
+    let payload = json!({"preparation": {
+        "journey_type": long, "completed_checks": checks, "completed_labels": many, "deep": {"deeper": {"journey_type": "no"}},
+    }});
+    let insert = "INSERT INTO broker_leads (phone, raw_payload) VALUES ('7', ?1)";
+    conn.execute(insert, [payload.to_string()]).unwrap();
+    // A lone surrogate and a NUL, as escapes that SQLite takes for JSON; and bytes that are no text.
+    let lone = r#"{"preparation":{"journey_type":"\ud800x","journey_stage":"a\u0000b\\u0000","completed_checks":["finances\u0000"]}}"#;
+    conn.execute(insert, [lone]).unwrap();
+    conn.execute("INSERT INTO broker_leads (phone, client_name) VALUES ('7', CAST(x'4a6f73e9' AS TEXT))", []).unwrap();
+    let shown: Vec<String> = column(
+        &conn,
+        "SELECT concat_ws('|', length(journey_type), journey_stage, preparation_completed) FROM broker_leads ORDER BY rowid",
+        [],
+    );
+    assert_eq!(shown[0], r#"160|["label 0"]"#);
+    assert!(shown[1].ends_with(r#"|ab\u0000|["Финансы"]"#), "{shown:?}");
+    assert_eq!(shown[2], "[]");
+    for refused in [
+        "INSERT INTO broker_leads (phone, raw_payload) VALUES ('7', '{')",
+        "INSERT INTO broker_leads (phone, notification_status) VALUES ('7', 'lost')",
+        "INSERT INTO broker_leads (id, phone) VALUES ('1', '7')",
+        "UPDATE broker_leads SET preparation_completed = '{}'",
+        "INSERT INTO broker_lead_events (lead_id, event_type) VALUES ('x', 'created')",
+    ] {
+        assert!(conn.execute_batch(refused).is_err(), "{refused}");
+    }
 }

@@ -18,6 +18,7 @@ mod golden;
 mod hard_times;
 mod harness;
 mod jobs;
+mod leads_fixtures;
 mod leads_notify;
 mod leads_privacy;
 mod opening;

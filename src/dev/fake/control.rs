@@ -88,6 +88,12 @@ async fn disarm(State(fake): State<Fake>) -> Json<Value> {
 }
 
 impl Fake {
+    /// The texts that were accepted for a chat, oldest first.
+    pub(crate) fn texts(&self, chat_id: i64) -> Vec<String> {
+        let found = self.kept().world.accepted(Some(chat_id), 0, LONGEST_PAGE);
+        found.iter().map(|accepted| accepted.content.text.clone()).collect()
+    }
+
     /// Queues an update as if Telegram had it from a person. One the bot did not subscribe to is dropped, as there.
     fn receive(&self, mut update: Map<String, Value>) -> Result<(u64, bool), Problem> {
         let given = match update.remove("update_id") {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{jobs, messages, outbox};
+use super::{jobs, leads, messages, outbox};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue and background jobs for a single server.
@@ -71,6 +71,9 @@ pub(super) enum Verb {
     /// Look at the Telegram send queue, and retry what was not delivered
     #[command(subcommand)]
     Messages(MessagesVerb),
+    /// Look after the broker's leads: list, show, retry, export, delete, and test the way to the chat
+    #[command(subcommand)]
+    Leads(leads::LeadsVerb),
     /// Run SQL on the database with the SQLite that fits it
     #[command(after_help = "Without STATEMENT it is read from stdin. Examples:\n  \
         pillarbox sql \"SELECT name, type FROM sqlite_schema\"\n  \

@@ -7,6 +7,7 @@ pub(crate) mod dev;
 pub(crate) mod fake;
 pub(crate) mod init;
 mod jobs;
+mod leads;
 mod messages;
 mod migrate;
 mod outbox;

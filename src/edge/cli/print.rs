@@ -13,6 +13,8 @@ use crate::config::one_line;
 
 /// Longer values are cut in a table, so that a row stays a line; JSON has them whole.
 const WIDEST_CELL: usize = 80;
+/// The column of names beside values has at least this width.
+const NARROWEST_NAME: usize = 16;
 
 /// One row of a list. Serialized it is the JSON line.
 pub(super) trait Row: Serialize {
@@ -82,13 +84,21 @@ impl<W: Write> Printer<W> {
         match self.form {
             Form::Json => self.json(thing)?,
             Form::Table => {
+                let longest = fields.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name.len()).max();
+                let width = longest.unwrap_or_default().max(NARROWEST_NAME);
                 for (name, value) in fields {
                     if let Some(value) = value {
-                        writeln!(self.out, "{name:<16} {}", one_line(value))?;
+                        writeln!(self.out, "{name:<width$} {}", one_line(value))?;
                     }
                 }
             }
         }
+        self.out.flush()
+    }
+
+    /// Prints a text as its lines, in either form.
+    pub(super) fn lines(&mut self, text: &str) -> io::Result<()> {
+        text.lines().try_for_each(|line| writeln!(self.out, "{}", one_line(line)))?;
         self.out.flush()
     }
 
@@ -106,7 +116,7 @@ impl<W: Write> Printer<W> {
 
 /// JSON leaves the control characters above ASCII as they are. They occur in its strings only, where an escape means
 /// the same.
-fn escaped(json: &str) -> String {
+pub(super) fn escaped(json: &str) -> String {
     let mut line = String::with_capacity(json.len());
     for c in json.chars() {
         if c.is_control() { line.push_str(&format!("\\u{:04x}", u32::from(c))) } else { line.push(c) }

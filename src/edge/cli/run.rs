@@ -11,7 +11,7 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, dev, fake, init, jobs, messages, migrate, outbox, serve, sql, version};
+use super::{Exit, config, dev, fake, init, jobs, leads, messages, migrate, outbox, serve, sql, version};
 use crate::config::DEFAULT_FILE;
 
 /// Where `fake` keeps its data when nobody says; it reads no configuration.
@@ -50,6 +50,7 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
         Verb::Outbox(verb) => block_on(outbox::run(&location, verb)),
         Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
         Verb::Messages(verb) => block_on(messages::run(&location, verb)),
+        Verb::Leads(verb) => block_on(leads::run(&location, verb)),
         Verb::Sql(args) => sql::run(&location, args),
         Verb::Version(printed) => version::version(&location, printed),
         Verb::Completions { shell } => version::completions(shell),

@@ -25,7 +25,7 @@ pub(super) async fn require(
 }
 
 /// What follows the scheme. Two such headers are no answer to the question who is asking.
-fn find_token(headers: &HeaderMap) -> Option<&[u8]> {
+pub(super) fn find_token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let (scheme, token) = value.as_bytes().split_at_checked("Bearer".len())?;

@@ -14,10 +14,10 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tracing::Instrument;
 
 use super::decode::{AtMost, JsonBody, NoQuery, check_text, parameters};
 use super::error::{Fault, Problem};
+use super::finish::see_through;
 use super::{Consumer, HttpState};
 use crate::backend::page::Served;
 use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE, NewBotEvent, Retry};
@@ -86,22 +86,14 @@ pub(super) async fn ack(
     settle(state.db.clone(), body.into(), state.limits.request).await.map(Json)
 }
 
-/// A client that goes away in the middle must not cost the log its line, so a task of its own sees it through. The
-/// limit keeps such tasks from piling up while the store cannot write.
+/// The log gets its line even if the client goes away in the middle.
 async fn settle(db: Db, ack: Ack, limit: Duration) -> Result<Acknowledged, Problem> {
     let settling = async move {
         let done = db.settle(move |tx| backend::acknowledge(tx, &ack)).await?;
         done.report();
         Ok(done)
     };
-    let settled = tokio::spawn(tokio::time::timeout(limit, settling).in_current_span()).await;
-    match settled {
-        Ok(within) => within.unwrap_or_else(|_| Err(Problem::too_slow())),
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Problem::too_slow()),
-        },
-    }
+    see_through(limit, settling).await.unwrap_or_else(|| Err(Problem::too_slow()))
 }
 
 #[derive(Serialize)]

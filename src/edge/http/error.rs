@@ -84,12 +84,39 @@ impl Problem {
         self
     }
 
+    /// For surfaces with a shape of their own.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the client may do next.
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.then.header()
+    }
+
     /// The same for every wrong guess, byte for byte.
     pub(super) fn unauthorized() -> Self {
         let detail = "this address needs the header `Authorization: Bearer <secret>` with the right secret";
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
         problem.then = Then::ShowSecret;
         problem
+    }
+
+    /// The same for every wrong key, byte for byte.
+    pub(super) fn wrong_key() -> Self {
+        let detail = "this address needs the service key, as `Authorization: Bearer <key>` or as `apikey`";
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
+        problem.then = Then::ShowSecret;
+        problem
+    }
+
+    pub(super) fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", "the key is known, and may not do this")
+    }
+
+    pub(super) fn no_service_key() -> Self {
+        let detail = "leads.service_role_key (SUPABASE_SERVICE_ROLE_KEY) is not set, so this address stays closed";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "secret_not_set", detail)
     }
 
     pub(super) fn no_secret() -> Self {

@@ -112,7 +112,7 @@ impl Page {
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) if leads.allow_originless => Self::None,
-            (Some(origin), None) if leads.allowed_origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
+            (Some(origin), None) if origin.to_str().is_ok_and(|origin| leads.allows(origin)) => {
                 Self::Allowed(origin.clone())
             }
             _ => Self::Stranger,

@@ -1,11 +1,14 @@
 //! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
-//! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/livez`, `/readyz` and
+//! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
+//! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; `/livez`, `/readyz` and
 //! `/metrics` are for monitoring and tell nothing personal.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
+//! - `/rest` answers in PostgREST's shapes, errors too, and tells nothing to whoever may not call:
+//!   `src/edge/http/tests/rest.rs`, `src/edge/http/tests/rest_rights.rs`.
 //! - `/leads` answers in its own envelope, and an allowed page can read whatever it is answered, a fault or a time-out
 //!   too: `src/edge/http/tests/leads.rs`.
 //! - A body is read within a size and a time, a header within a time; a request ends within a time:
@@ -24,12 +27,16 @@ mod bot_notification;
 mod client_ip;
 mod decode;
 mod error;
+mod finish;
+mod keys;
 mod lead_envelope;
 mod leads;
+mod leads_health;
 mod leftover;
 mod metrics;
 mod monitoring;
 mod observe;
+mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -50,6 +57,7 @@ pub(crate) use serve::serve;
 use crate::config::{BotConfig, EventSource, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
+use crate::leads::Hands;
 
 /// What the handlers work with.
 pub(crate) struct HttpState {
@@ -63,6 +71,10 @@ pub(crate) struct HttpState {
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Who may post leads and how often.
     pub(crate) leads: Arc<LeadsConfig>,
+    /// The leads that this process is telling the broker of; the one who tells shares them.
+    pub(crate) hands: Hands,
+    /// Who may call `/rest` and `/v1/leads`.
+    keys: keys::Keys,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -131,6 +143,8 @@ impl HttpState {
             limits: Limits::new(http),
             trusted_proxies: http.trusted_proxies.clone(),
             leads: Arc::new(leads.clone()),
+            keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
+            hands: Hands::default(),
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -158,6 +172,8 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
     let leads = Router::new().route("/leads", any(leads::answer));
     bot.merge(monitoring)
         .merge(leads)
+        .merge(rest::routes(&state))
+        .route("/v1/leads/health", get(leads_health::show))
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)

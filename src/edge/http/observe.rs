@@ -52,16 +52,32 @@ pub(super) async fn observe(
 }
 
 async fn answer_within(limit: Duration, answer: impl Future<Output = Response>) -> Response {
+    match cut_off(limit, answer).await {
+        Ok(response) => response,
+        Err(Cut::Panic) => Problem::internal().into_response(),
+        Err(Cut::TooSlow) => Problem::too_slow().into_response(),
+    }
+}
+
+/// Why an answer did not come to its end; the log has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    Panic,
+    TooSlow,
+}
+
+/// What `answer` ends in, if it does within this time.
+pub(super) async fn cut_off<T>(limit: Duration, answer: impl Future<Output = T>) -> Result<T, Cut> {
     // Nothing of the request is used after its panic, so nothing half-changed can be seen.
     match tokio::time::timeout(limit, AssertUnwindSafe(answer).catch_unwind()).await {
-        Ok(Ok(response)) => response,
+        Ok(Ok(done)) => Ok(done),
         Ok(Err(_)) => {
             tracing::error!("a request ended in a panic");
-            Problem::internal().into_response()
+            Err(Cut::Panic)
         }
         Err(_) => {
             tracing::warn!("a request took too long and was given up");
-            Problem::too_slow().into_response()
+            Err(Cut::TooSlow)
         }
     }
 }

@@ -59,6 +59,18 @@ impl Patience {
 }
 
 impl Post {
+    /// Sends a text that is no lead's.
+    ///
+    /// # Errors
+    /// The code of what was in the way.
+    pub(crate) async fn say(&self, text: String) -> Result<(), ErrorCode> {
+        let now = self.clock.now();
+        match self.wait_for_slot(self.recipient.chat_id(), now, &mut Patience::new(now)).await {
+            Some(slot) => self.attempt(text, slot).await,
+            None => Err(ErrorCode::NOTIFICATION_FAILED),
+        }
+    }
+
     /// Sends `text`, beginning with `slot`.
     ///
     /// # Errors

@@ -120,3 +120,12 @@ pub(crate) fn insert_created(tx: &Tx<'_>, arrival: &Arrival<'_>, payload: &str) 
     )?;
     Ok(())
 }
+
+/// The repeated statements with the index each is meant to use.
+#[cfg(test)]
+pub(crate) fn plans() -> [(&'static str, &'static str); 2] {
+    [
+        (STATUS_OF_REQUEST, "broker_leads_requested_once (request_id=?)"),
+        (DELETE_WINDOWS, "PRIMARY KEY (window_start<?)"),
+    ]
+}

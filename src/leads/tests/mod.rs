@@ -1,6 +1,10 @@
 //! The leads on a real file, with a clock that is moved; other programs write through SQL of their own.
 
 mod claims;
+mod model;
+mod operator;
+mod others;
+mod plan;
 mod summaries;
 
 use std::time::Duration;

@@ -85,7 +85,8 @@ async fn a_lead_is_stored_once_and_a_repeat_is_told_so() {
 #[tokio::test]
 async fn a_preflight_tells_an_allowed_page_what_it_may_send() {
     let server = server().await;
-    for origin in [SITE, "http://localhost:3000"] {
+    // A browser writes the first two; the others are the same origin in another spelling.
+    for origin in [SITE, "http://localhost:3000", "https://site.example:443", "https://SITE.example"] {
         let asked = [("Origin", origin), ("Access-Control-Request-Method", "POST"), ("Content-Type", "")];
         let answer = send(&server, "OPTIONS", &asked, b"").await;
         assert_eq!((answer.status, answer.text().as_str()), (204, ""));
@@ -106,11 +107,8 @@ async fn only_the_very_origins_of_the_list_may_post() {
         "",
         "null",
         "*",
-        "https://site.example/",
-        "https://site.example:443",
         "https://site.example:8443",
         "http://site.example",
-        "https://SITE.example",
         "https://sub.site.example",
         "https://site.example.evil.example",
         "https://evil.example/https://site.example",

@@ -4,7 +4,10 @@ mod bad_input;
 mod contract;
 mod guard;
 mod leads;
+mod leads_health;
 mod monitoring;
+mod rest;
+mod rest_rights;
 mod transport;
 
 use std::net::SocketAddr;
@@ -18,14 +21,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use super::keys::Keys;
 use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
 use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
+use crate::leads::Hands;
 
 const SECRET: &str = "a-secret-of-the-tests-0123456789";
+const SERVICE_KEY: &str = "the-service-key-of-the-tests";
+const ANON_KEY: &str = "the-anon-key-of-the-tests";
 /// 2027-01-15T08:00:00Z.
 const START: UnixMs = 1_800_000_000_000;
 
@@ -44,6 +51,8 @@ struct TestServer {
 /// How a test's server differs from the usual one.
 struct Setup {
     secret: Option<&'static str>,
+    keys: Keys,
+    hands: Hands,
     consumer: Consumer,
     checks: Vec<ReadyCheck>,
     others: Router,
@@ -58,6 +67,8 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             secret: Some(SECRET),
+            keys: Keys::new(Some(Secret::new(SERVICE_KEY)), Some(Secret::new(ANON_KEY))),
+            hands: Hands::default(),
             consumer: Consumer::Fetching,
             checks: vec![],
             others: Router::new(),
@@ -90,6 +101,8 @@ impl TestServer {
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
         let mut state = HttpState::new(db.clone(), &config.bot, &config.http, &config.leads, recorded_metrics());
+        state.keys = setup.keys;
+        state.hands = setup.hands;
         state.bot_secret = setup.secret.map(Secret::new);
         state.consumer = setup.consumer;
         state.checks = setup.checks;
