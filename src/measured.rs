@@ -13,6 +13,7 @@ use crate::config::{Config, Sources};
 use crate::kernel::clock::Clock;
 use crate::kernel::contract::BotEventType;
 use crate::kernel::store::{Db, Role, params_from_iter};
+use crate::leads::{self, Hands, Taken};
 
 /// An app on a data directory, with everyone who records events and the local consumer, and no job running.
 #[derive(Clone)]
@@ -96,6 +97,26 @@ impl Measured {
     pub async fn consume(&self) -> anyhow::Result<u64> {
         let pass = self.app.poll_bot_outbox().await?;
         Ok(pass.counts.get("processed").and_then(Value::as_u64).unwrap_or(0))
+    }
+
+    /// Takes the next lead as the notifications' worker does, its summary included: how long that took inside the read
+    /// door and the write door, which is without the commit. None if no lead waits.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn time_lead_claim(&self) -> anyhow::Result<Option<Duration>> {
+        let looking = self.db.read(|tx| {
+            let started = Instant::now();
+            leads::next_for_worker(tx, &Hands::default()).map(|next| (next, started.elapsed()))
+        });
+        let (Some(candidate), looked) = looking.await? else { return Ok(None) };
+        let taking = self.db.settle(move |tx| {
+            let started = Instant::now();
+            leads::take(tx, &candidate).map(|taken| (taken, started.elapsed()))
+        });
+        let (taken, took) = taking.await?;
+        anyhow::ensure!(matches!(taken, Taken::Claimed { .. }), "the lead was not claimed");
+        Ok(Some(looked + took))
     }
 
     /// Runs a statement, to lay down what a measurement starts from.

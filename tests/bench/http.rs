@@ -21,7 +21,7 @@ pub(crate) fn measure(run: &mut Run) -> anyhow::Result<()> {
     serve.stop()
 }
 
-async fn emit(serve: &Serve, clients: usize) -> anyhow::Result<Sample> {
+pub(crate) async fn emit(serve: &Serve, clients: usize) -> anyhow::Result<Sample> {
     let mut callers = Vec::new();
     for _ in 0..clients {
         let client = std::sync::Arc::new(tokio::sync::Mutex::new(Client::connect(serve).await?));
@@ -56,12 +56,17 @@ impl Client {
             "POST /bot/events HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {SECRET}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        self.stream.write_all(request.as_bytes()).await?;
-        let answer = self.read().await?;
-        let text = std::str::from_utf8(answer)?;
-        anyhow::ensure!(text.starts_with("HTTP/1.1 201"), "refused: {text}");
+        let text = self.created(&request).await?;
         let (_, body) = text.split_once("{\"id\":").context("no id in the answer")?;
         Ok(body.trim_end_matches('}').parse()?)
+    }
+
+    /// Sends a request and reads its answer, which must be a 201.
+    pub(crate) async fn created(&mut self, request: &str) -> anyhow::Result<&str> {
+        self.stream.write_all(request.as_bytes()).await?;
+        let text = std::str::from_utf8(self.read().await?)?;
+        anyhow::ensure!(text.starts_with("HTTP/1.1 201"), "refused: {text}");
+        Ok(text)
     }
 
     /// Reads one answer whole.

@@ -13,6 +13,7 @@ mod floor;
 mod http;
 mod idle;
 mod large;
+mod leads;
 mod load;
 mod postgres;
 mod process;
@@ -33,6 +34,7 @@ const GROUPS: &[Group] = &[
     ("consume", consume::measure),
     ("postgres", postgres::measure),
     ("idle", idle::measure),
+    ("leads", leads::measure),
     ("large", large::measure),
 ];
 

@@ -29,32 +29,64 @@ pub(crate) enum Events {
 
 impl Serve {
     pub(crate) fn start(data_dir: &Path, events: Events) -> anyhow::Result<Self> {
-        // Taken and given back at once: nobody else on this machine asks for just this one in between.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let source = match events {
             Events::ConsumedThere => "bot.event_source=local",
             Events::LeftAlone => "bot.event_source=off",
         };
+        Self::start_with(data_dir, &[source])
+    }
+
+    /// With these settings.
+    pub(crate) fn start_with(data_dir: &Path, settings: &[&str]) -> anyhow::Result<Self> {
+        let mut command = Command::new(BINARY);
+        command.arg("serve").env("BOT_TO_BACKEND_SECRET", SECRET);
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        Self::run(command, data_dir, "/readyz")
+    }
+
+    /// The fake Bot API instead.
+    pub(crate) fn start_fake(data_dir: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(data_dir)?;
+        let mut command = Command::new(BINARY);
+        command.arg("fake");
+        Self::run(command, data_dir, "/dev/telegram/messages")
+    }
+
+    /// Runs the command until it answers on this path.
+    fn run(mut command: Command, data_dir: &Path, path: &str) -> anyhow::Result<Self> {
+        // Taken and given back at once: nobody else on this machine asks for just this one in between.
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        command.arg("--data-dir").arg(data_dir).args(["--listen", &address.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = Instant::now();
-        let child = Command::new(BINARY)
-            .arg("serve")
-            .arg("--data-dir")
-            .arg(data_dir)
-            .args(["--listen", &address.to_string(), "--set", source])
-            .env("BOT_TO_BACKEND_SECRET", SECRET)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start {BINARY}"))?;
+        let child = command.spawn().with_context(|| format!("cannot start {BINARY}"))?;
         let mut serve = Self { child, address, ready_after: Duration::ZERO };
-        while !is_ready(address) {
-            anyhow::ensure!(started.elapsed() < Duration::from_secs(60), "serve is not ready after a minute");
-            anyhow::ensure!(serve.child.try_wait()?.is_none(), "serve ended instead of getting ready");
+        while !serve.ask("GET", path, "").starts_with("HTTP/1.1 200") {
+            anyhow::ensure!(started.elapsed() < Duration::from_secs(60), "it is not ready after a minute");
+            anyhow::ensure!(serve.child.try_wait()?.is_none(), "it ended instead of getting ready");
             std::thread::sleep(Duration::from_millis(1));
         }
         serve.ready_after = started.elapsed();
         Ok(serve)
+    }
+
+    /// Asks it once over a connection of its own; nothing if it does not listen.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(self.address)?;
+            let length = body.len();
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\
+                 content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        ask().unwrap_or_default()
     }
 
     /// Processor time so far, in clock ticks of 10 ms.
@@ -88,15 +120,4 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn is_ready(address: SocketAddr) -> bool {
-    let ask = || -> std::io::Result<bool> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer.starts_with("HTTP/1.1 200"))
-    };
-    ask().unwrap_or(false)
 }

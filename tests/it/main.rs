@@ -12,6 +12,7 @@ mod config_leads;
 mod config_secrets;
 mod consumer;
 mod crash;
+mod crash_leads;
 mod damage;
 mod data_dir;
 mod dev;

@@ -126,6 +126,6 @@ pub(crate) fn insert_created(tx: &Tx<'_>, arrival: &Arrival<'_>, payload: &str) 
 pub(crate) fn plans() -> [(&'static str, &'static str); 2] {
     [
         (STATUS_OF_REQUEST, "broker_leads_requested_once (request_id=?)"),
-        (DELETE_WINDOWS, "broker_lead_rate_limits_by_window (window_start<?)"),
+        (DELETE_WINDOWS, "PRIMARY KEY (window_start<?)"),
     ]
 }

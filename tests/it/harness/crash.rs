@@ -12,11 +12,16 @@ use rand::{Rng, SeedableRng};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::http::Client;
+use super::http::{Answer, Client};
 use super::{Place, Process, SECRET, file, find_url, setting, until_within};
 
 /// How long everything that was left may take to come to rest after the last kill.
 const QUIET_WITHIN: Duration = Duration::from_secs(180);
+
+/// Whose pages may post leads, the chat that is told of them, and the key of whoever may ask for that again.
+pub(crate) const ORIGIN: &str = "https://site.example";
+pub(crate) const LEADS_CHAT: i64 = -100_200_300;
+pub(crate) const SERVICE_KEY: &str = "the-service-role-key-of-the-tests-0123456789";
 
 /// What a subsystem does under the kills, and what it then has to show.
 pub(crate) trait Load: Sync {
@@ -41,6 +46,8 @@ pub(crate) struct Site {
     pub(crate) place: Place,
     pub(crate) fake: Client,
     pub(crate) seed: u64,
+    /// How often it is killed in all.
+    pub(crate) kills: u64,
     url: Mutex<Option<String>>,
     over: AtomicBool,
     refused: AtomicU64,
@@ -53,18 +60,38 @@ impl Site {
 
     /// Posts until it is acknowledged, through every kill. The request must be one that may be repeated.
     pub(crate) fn post_until_acknowledged(&self, path: &str, body: &Value) -> Value {
-        until_within(QUIET_WITHIN, "a server acknowledges the request", || {
+        let answer = self.post_until_answered(path, body, |url| Client::new(url, Some(SECRET)));
+        assert!((200..300).contains(&answer.status), "POST {path} {body}: {} {}", answer.status, answer.body);
+        answer.json()
+    }
+
+    /// Posts until there is an answer, whatever it says, through every kill; by the client that speaks to the server of
+    /// the moment.
+    pub(crate) fn post_until_answered(&self, path: &str, body: &Value, client: impl Fn(&str) -> Client) -> Answer {
+        until_within(QUIET_WITHIN, "a server answers the request", || {
             let url = self.url.lock().expect("no panic under it").clone()?;
-            match Client::new(&url, Some(SECRET)).try_call("POST", path, Some(body)) {
-                Ok(answer) if (200..300).contains(&answer.status) => Some(answer.json()),
-                Ok(answer) if answer.status == 503 => None,
-                Ok(answer) => panic!("POST {path} {body}: {} {}", answer.status, answer.body),
+            match client(&url).try_call("POST", path, Some(body)) {
+                Ok(answer) => (answer.status != 503).then_some(answer),
                 Err(_) => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
                     None
                 }
             }
         })
+    }
+
+    /// What the living fake accepted: chat and text, in order.
+    pub(crate) fn accepted(&self) -> Vec<(i64, String)> {
+        let (mut all, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.fake.get(&format!("/dev/telegram/messages?after={after}")).json();
+            let messages = page["messages"].as_array().expect("a list");
+            let Some(last) = messages.last() else { return all };
+            after = last["ordinal"].as_u64().expect("an ordinal");
+            all.extend(messages.iter().map(|message| {
+                (message["chat_id"].as_i64().expect("an id"), message["text"].as_str().expect("a text").to_owned())
+            }));
+        }
     }
 }
 
@@ -80,8 +107,8 @@ pub(crate) fn run(loads: &[&dyn Load], kills: u64) {
     let place = Place::new();
     let (_fake, fake_url) = place.start_fake();
     let fake = Client::new(&fake_url, None);
-    let site =
-        Site { place, fake, seed, url: Mutex::new(None), over: AtomicBool::new(false), refused: AtomicU64::new(0) };
+    let (url, over, refused) = (Mutex::new(None), AtomicBool::new(false), AtomicU64::new(0));
+    let site = Site { place, fake, seed, kills, url, over, refused };
     let mut server = launch(&site, &fake_url);
     let url = server.serving_url();
     let conn = file::writer(&site.place.data());
@@ -123,10 +150,20 @@ impl Drop for Over<'_> {
 }
 
 fn launch(site: &Site, fake_url: &str) -> Process {
-    site.place.start_serve(
-        fake_url,
-        &["bot.event_source=local", "store.ballast=0", "telegram.timeout=2s", "telegram.connect_timeout=1s"],
-    )
+    let (origin, chat) = (format!("leads.allowed_origins={ORIGIN}"), format!("leads.chat_id={LEADS_CHAT}"));
+    let key = format!("leads.service_role_key={SERVICE_KEY}");
+    let settings = [
+        "bot.event_source=local",
+        "store.ballast=0",
+        "telegram.timeout=2s",
+        "telegram.connect_timeout=1s",
+        "telegram.group_per_minute=60000",
+        "leads.telegram_timeout=1s",
+        &origin,
+        &chat,
+        &key,
+    ];
+    site.place.start_serve(fake_url, &settings)
 }
 
 /// Mostly under load, a little after it is ready; every fifth time while it still starts and recovers.

@@ -24,11 +24,19 @@ impl Answer {
 pub(crate) struct Client {
     url: String,
     secret: Option<String>,
+    /// Header lines that every request has besides.
+    headers: String,
 }
 
 impl Client {
     pub(crate) fn new(url: &str, secret: Option<&str>) -> Self {
-        Self { url: url.to_owned(), secret: secret.map(str::to_owned) }
+        Self { url: url.to_owned(), secret: secret.map(str::to_owned), headers: String::new() }
+    }
+
+    /// The same client, who sends this header too.
+    pub(crate) fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -54,6 +62,7 @@ impl Client {
         if let Some(secret) = &self.secret {
             request.push_str(&format!("Authorization: Bearer {secret}\r\n"));
         }
+        request.push_str(&self.headers);
         if !body.is_empty() {
             request.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
         }
