@@ -8,7 +8,7 @@ use crate::app::{Again, App, Pass};
 use crate::kernel::batches::delete_in_batches;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
-use crate::{backend, chat, onboarding};
+use crate::{backend, chat, leads, onboarding};
 
 const DAY_MS: i64 = 86_400_000;
 /// Recorded runs and the requests for them: a month shows whether a fault is new, and nothing else asks for them.
@@ -18,6 +18,8 @@ const KEEP_RUNS_MS: i64 = 30 * DAY_MS;
 const KEEP_MESSAGES_MS: i64 = 90 * DAY_MS;
 /// Calls to a remote backend that are closed: as long as the messages they are about.
 const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
+/// Counts of a visitor's posts: they limit the hour in which they were made, and a day shows who tried.
+const KEEP_COUNTS_MS: i64 = DAY_MS;
 
 /// Deletes up to so many rows from before an instant; how many.
 type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
@@ -31,6 +33,7 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
+        "leadRateLimits": prune(app, KEEP_COUNTS_MS, leads::prune_rate_limits).await?,
     });
     Ok(Pass { counts, again: Again::Later })
 }

@@ -309,8 +309,15 @@ async fn housekeeping_deletes_what_ended_long_ago_and_nothing_else() {
                (4, 's', 'notification', '{}', 'd', 'pending', NULL, 1, 1, NULL)",
         )
         .await;
+    world
+        .write(
+            "INSERT INTO broker_lead_rate_limits (fingerprint, window_start, attempt_count, first_attempt_at, last_attempt_at)
+             VALUES ('a', unixepoch('2026-11-29 11:00') * 1000, 8, 1, 1), ('b', unixepoch('2026-11-29 13:00') * 1000, 8, 1, 1)",
+        )
+        .await;
     let counts = world.driver.run_now("housekeeping").await.unwrap().counts.unwrap();
-    let expected = serde_json::json!({ "lanesMended": 0, "jobRequests": 1, "jobRuns": 1, "telegramMessages": 2, "backendCalls": 2 });
+    let expected = serde_json::json!({ "lanesMended": 0, "jobRequests": 1, "jobRuns": 1, "telegramMessages": 2, "backendCalls": 2,
+                                      "leadRateLimits": 1 });
     assert_eq!(counts, expected);
     let ids = |table: &str| -> &'static str {
         match table {

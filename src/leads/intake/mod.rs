@@ -17,7 +17,6 @@ mod validation;
 
 use std::net::IpAddr;
 
-pub(crate) use json::NotJson;
 pub(crate) use submission::Submission;
 
 use super::{LEADS, NotificationStatus, sql};

@@ -3,6 +3,7 @@
 mod any_json;
 mod fixtures;
 
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
