@@ -3,7 +3,6 @@
 mod any_json;
 mod fixtures;
 
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
