@@ -2,6 +2,25 @@
 //!
 //! Whatever of a request needs no store is done before the transaction ([`Submission::parse`]): the one writer only
 //! looks up, counts and binds. A refusal is committed too, since it counts.
+//!
+//! # What the rules leave open
+//! - A field of an odd type is absent, and a number stands for its text. `schema_version` and `form_fill_ms` are numbers;
+//!   `1.0` is one as JavaScript sees it, and `"1"` is not.
+//! - `phone_normalized` is the E.164 digits without the plus, in every region; without `client.phone` the form's own
+//!   `client.phone_normalized` is read as the number.
+//! - utm columns are the `utm_*` keys of `tracking.current`, and no others.
+//! - Price and down payment count for the priority when anything is written there; their columns hold digits only.
+//! - Marks of direction stay in a text: names in Hebrew and Arabic need them.
+//! - A request id is compared as it was sent: the same UUID in another case is another request.
+//!
+//! # Guarantees
+//! - Equal requests at once make one lead: `src/leads/intake/tests/mod.rs::sixty_four_equal_requests_at_once_make_one_lead`.
+//! - Nothing that is stored offends the schema: `src/leads/intake/tests/any_json.rs::what_is_accepted_never_offends_the_schema`.
+//! - What each kind of request is answered and becomes: `tests/it/leads_fixtures.rs::every_fixture_is_answered_stored_and_summed_up_as_it_says`.
+//!
+//! # Windows
+//! The process dies before the commit: nothing of the request is in the file. After it and before the answer: the form
+//! posts again under its id and is told that the lead is known.
 
 mod json;
 mod money;
