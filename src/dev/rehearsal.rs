@@ -74,7 +74,7 @@ impl Rehearsal {
         let (fake, url) = serve_fake(&stage.dir.join("fake"), clock.clone(), stage.stop.clone()).await?;
         let config = rehearsed(config, &stage.dir, &url)?;
         let db = open_store(&config.store, Role::Owner("leads smoke"), clock.clone())?;
-        Ok(Self { config, clock, db, fake, stage: stage })
+        Ok(Self { config, clock, db, fake, stage })
     }
 
     /// The store, as this version makes one.

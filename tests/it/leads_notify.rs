@@ -187,7 +187,7 @@ fn a_site_is_answered_while_telegram_hangs_and_its_repeat_tells_nobody_twice() {
     let stored = dev.http.post("/leads", &lead);
     assert_eq!((stored.status, &stored.json()["notification_status"]), (201, &json!("pending")), "{}", stored.body);
     let id: String = value(&conn, "SELECT id FROM broker_leads", []);
-    until(&"it is being sent".to_owned(), || (standing(&conn, &id).0 == "sending").then_some(()));
+    until("it is being sent", || (standing(&conn, &id).0 == "sending").then_some(()));
     let again = dev.http.post("/leads", &lead);
     assert_eq!((again.status, &again.json()["notification_status"]), (200, &json!("sending")), "{}", again.body);
     assert_eq!(until_standing(&conn, &id, "failed", 1).as_deref(), Some("telegram_timeout"));

@@ -80,14 +80,14 @@ fn closed_early(error: io::Error) -> anyhow::Error {
 
 /// What leads are written to.
 enum Sink<W: Write> {
-    Csv(Table<W>),
+    Csv(Box<Table<W>>),
     Ndjson(W),
 }
 
 impl<W: Write> Sink<W> {
     fn begin(format: FileFormat, delimiter: u8, out: W) -> io::Result<Self> {
         match format {
-            FileFormat::Csv => Table::begin(out, delimiter).map(Self::Csv),
+            FileFormat::Csv => Ok(Self::Csv(Box::new(Table::begin(out, delimiter)?))),
             FileFormat::Ndjson => Ok(Self::Ndjson(out)),
         }
     }

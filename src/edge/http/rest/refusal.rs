@@ -23,7 +23,7 @@ const MOST_WORDS: usize = 12;
 pub(in crate::edge::http) struct Refusal {
     status: StatusCode,
     header: Option<(HeaderName, HeaderValue)>,
-    body: Body,
+    body: Box<Body>,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,7 +37,7 @@ struct Body {
 impl Refusal {
     fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         let body = Body { code, message: message.into(), details: None, hint: None };
-        Self { status, header: None, body }
+        Self { status, header: None, body: Box::new(body) }
     }
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {

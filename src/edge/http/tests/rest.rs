@@ -233,7 +233,8 @@ async fn every_refusal_has_the_four_keys() {
     insert_lead(&server, LEAD, Some(REQUEST)).await;
     let body = |lead: &str| json!({"p_lead_id": lead}).to_string();
     let long = "x".repeat(100_000);
-    let cases: Vec<(&str, &str, Vec<(&str, &str)>, String, u16, &str)> = vec![
+    type Case = (&'static str, &'static str, Vec<(&'static str, &'static str)>, String, u16, &'static str);
+    let cases: Vec<Case> = vec![
         ("POST", SUMMARY, vec![], body(NOBODY), 400, "P0001"),
         ("POST", SUMMARY, vec![("Content-Profile", "private")], body(LEAD), 406, "PGRST106"),
         ("GET", SUMMARY, vec![("Accept-Profile", "private")], String::new(), 406, "PGRST106"),
