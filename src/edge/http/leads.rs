@@ -3,7 +3,6 @@
 //!
 //! The order of the checks is the contract's: origin, method, content type, size, JSON, and then the domain's.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +13,12 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
 
 use super::HttpState;
 use super::client_ip::ClientIp;
 use super::decode::{is_json, read};
 use super::lead_envelope::{Refusal, Reply};
+use super::observe::{Cut, cut_off};
 use crate::config::LeadsConfig;
 use crate::leads::{self, Answer, Submission, Visitor};
 
@@ -72,17 +71,10 @@ async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<R
 /// The reply, or what is told instead when it panics or takes too long. What it was to write may still be written, and
 /// a repeat under the same request id is answered as one.
 async fn saved(limit: Duration, reply: impl Future<Output = Reply>) -> Reply {
-    // Nothing of the request is used after its panic, so nothing half-changed can be seen.
-    match tokio::time::timeout(limit, AssertUnwindSafe(reply).catch_unwind()).await {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(_)) => {
-            tracing::error!("a lead's request ended in a panic");
-            Refusal::LeadStorageFailed.into()
-        }
-        Err(_) => {
-            tracing::warn!("a lead's request took too long and was given up");
-            Refusal::BackendUnavailable.into()
-        }
+    match cut_off(limit, reply).await {
+        Ok(reply) => reply,
+        Err(Cut::Panic) => Refusal::LeadStorageFailed.into(),
+        Err(Cut::TooSlow) => Refusal::BackendUnavailable.into(),
     }
 }
 
