@@ -21,8 +21,9 @@
 //! - A lead of another program is announced once: `src/leads/tests/others.rs::a_lead_of_another_program_is_announced_once`.
 //! - A row in another encoding, or with numbers at their limits, is told like any other:
 //!   `src/leads/tests/summaries.rs::a_row_in_another_encoding_is_told_and_stops_nobody`.
-//! - The summary is plain text of at most 3500 characters, and no value breaks a line of it:
-//!   `src/leads/tests/summaries.rs::no_value_breaks_a_line_or_pushes_out_another`.
+//! - The summary is plain text of at most 3500 characters, and no value breaks a line of it but the last one, what
+//!   remains to be asked: `src/leads/tests/summaries.rs::no_value_breaks_a_line_or_pushes_out_another`,
+//!   `src/leads/tests/summaries.rs::the_text_is_cut_within_both_limits`.
 //! - No check that is not known gets a label into the summary by the way of a form:
 //!   `src/leads/tests/others.rs::a_hostile_preparation_is_cleaned_whoever_wrote_it`.
 //! - What is repeated costs the same among any number of sent leads:

@@ -1,4 +1,4 @@
-//! Every statement on `broker_leads`, `broker_lead_events` and `broker_lead_rate_limits`: claims, intake, lists.
+//! Every statement on `broker_leads`, `broker_lead_events` and `broker_lead_rate_limits`, by what it is for.
 
 pub(super) mod claim;
 pub(super) mod intake;
