@@ -123,7 +123,7 @@ fn start(run: &Run, name: &str, delivery: &str, fake: &Serve) -> anyhow::Result<
         "leads.chat_id=-1001",
         "telegram.per_second=1000",
         "telegram.chat_interval=0s",
-        "telegram.group_per_minute=100000",
+        "telegram.group_per_minute=60000",
     ];
     Serve::start_with(&run.dir.path().join(name), &settings)
 }

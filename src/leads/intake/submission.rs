@@ -2,9 +2,11 @@
 
 use super::json::{self, Member, NotJson};
 use super::money::amount;
+use super::phone::{self, Phone};
 use super::priority::{Flags, Known, Priority};
 use super::request_id;
 use super::text::{line, lines, some, web_address};
+use crate::config::LeadsConfig;
 use crate::kernel::clock::{UnixMs, parse_rfc3339};
 
 /// What stands in a column when the form leaves its field empty.
@@ -20,6 +22,8 @@ pub(crate) struct Submission {
     pub(super) is_of_known_schema: bool,
     pub(super) has_consent: bool,
     pub(super) is_spam: bool,
+    /// The number as the configured region writes it.
+    pub(super) phone: Phone,
     pub(crate) client: Client,
     pub(crate) mortgage: Mortgage,
     pub(crate) context: Context,
@@ -75,7 +79,7 @@ impl Submission {
     ///
     /// # Errors
     /// [`NotJson`] if it is not a JSON object.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, NotJson> {
+    pub(crate) fn parse(body: &[u8], rules: &LeadsConfig) -> Result<Self, NotJson> {
         let raw_payload = json::storable(body)?;
         let [request_id, schema_version, client, mortgage, consent, agreement, spam_check] = json::members(
             &raw_payload,
@@ -87,9 +91,10 @@ impl Submission {
         let [is_bot, honeypot_is_empty] = spam_check.members(["likely_bot", "honeypot_empty"]);
         let is_spam = is_bot.is_true() || honeypot_is_empty.is_false();
         let (client, mortgage) = (Client::read(client), Mortgage::read(mortgage));
+        let phone = phone::read(&client.phone, &rules.phone_region);
         let priority = priority(&client, &mortgage);
         let context = Context::read(raw_payload)?;
-        Ok(Self { request_id, is_of_known_schema, has_consent, is_spam, client, mortgage, context, priority })
+        Ok(Self { request_id, is_of_known_schema, has_consent, is_spam, phone, client, mortgage, context, priority })
     }
 }
 
