@@ -118,6 +118,8 @@ async fn an_ending_is_recorded_in_the_row_its_events_and_the_outbox() {
     assert_eq!(end(&world, 1, Ending::Sent, None).await, Completed::Sent);
     let row = world.row(&lead).await;
     assert_eq!((row.status.as_str(), row.error, row.updated_at), ("sent", None, START + MINUTE));
+    let times = "SELECT concat_ws(' ', notification_attempted_at, notification_sent_at) FROM broker_leads";
+    assert_eq!(world.column(times).await, [format!("{START} {}", START + MINUTE)]);
     assert_eq!(world.events().await, [r#"notification_sent {"attempt":1}"#]);
     let payload = world.column("SELECT payload FROM outbox_events").await;
     assert_eq!(payload, [format!(r#"{{"attempt":1,"lead_id":"{lead}","request_id":"{}"}}"#, request(1))]);
