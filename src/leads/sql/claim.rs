@@ -1,6 +1,7 @@
 //! Where a lead's notification stands and how that changes: claims, endings, retries, and what becomes of a lead of
 //! another program. Each change counts within the CHECK of its column, so that no row can refuse it and hold up others;
-//! and each moves `updated_at` on, also within a millisecond, so that the trigger for those who do not has nothing to do.
+//! and each moves `updated_at` on, also within a millisecond, so that the trigger for those who do not has nothing to do;
+//! one that a program set beyond the year 9999 begins again there, since nothing can be added to the last number.
 
 use rusqlite::{Row, named_params};
 use serde_json::Value;
@@ -117,7 +118,8 @@ pub(crate) fn mark_sent(tx: &Tx<'_>, row: i64) -> Result<usize, StoreError> {
 pub(crate) fn mark_failed(tx: &Tx<'_>, row: i64, error_code: &str) -> Result<usize, StoreError> {
     let sql = "
         UPDATE broker_leads
-        SET notification_status = 'failed', notification_last_error = :error_code, updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
+        SET notification_status = 'failed', notification_last_error = :error_code,
+            updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
         WHERE rowid = :row AND notification_status IN ('pending', 'sending')";
     tx.execute(sql, named_params! { ":row": row, ":error_code": error_code, ":now": tx.now() })
 }
@@ -139,7 +141,8 @@ pub(crate) fn mark_pending_again(tx: &Tx<'_>, row: i64, reason_code: &str) -> Re
 /// A waiting lead that nobody is to be told of.
 pub(crate) fn mark_disabled(tx: &Tx<'_>, row: i64) -> Result<usize, StoreError> {
     let sql = "
-        UPDATE broker_leads SET notification_status = 'disabled', updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
+        UPDATE broker_leads
+        SET notification_status = 'disabled', updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
         WHERE rowid = :row AND notification_status = 'pending'";
     tx.execute(sql, named_params! { ":row": row, ":now": tx.now() })
 }
