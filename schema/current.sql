@@ -256,75 +256,91 @@ CREATE TRIGGER sync_broker_lead_preparation INSTEAD OF INSERT ON broker_lead_pre
 BEGIN
   UPDATE broker_leads
   SET (journey_type, journey_stage, journey_scenario_slug, remaining_questions, preparation, preparation_completed) = (
-    SELECT max(journey_type), max(journey_stage), max(scenario_slug), max(remaining_questions),
+    SELECT journey_type, journey_stage, scenario_slug, remaining_questions,
       -- A merge patch drops what is null (RFC 7396).
       json_patch('{}', json_object(
-        'journey_type', max(journey_type), 'journey_stage', max(journey_stage), 'scenario_slug', max(scenario_slug),
-        'remaining_questions', max(remaining_questions),
-        'completed_checks', CASE WHEN count(known_check) > 0
-          THEN json_group_array(known_check) FILTER (WHERE known_check IS NOT NULL) END)),
-      json_group_array(label) FILTER (WHERE known_check IS NOT NULL)
+        'journey_type', journey_type, 'journey_stage', journey_stage, 'scenario_slug', scenario_slug,
+        'remaining_questions', remaining_questions,
+        'completed_checks', json('[' || NULLIF(substr(
+          COALESCE(',"' || check_1 || '"', '') || COALESCE(',"' || check_2 || '"', '')
+          || COALESCE(',"' || check_3 || '"', '') || COALESCE(',"' || check_4 || '"', ''), 2), '') || ']'))),
+      '[' || substr(
+        CASE WHEN check_1 IS NULL THEN '' ELSE ',' || json_quote(label_1) END
+        || CASE WHEN check_2 IS NULL THEN '' ELSE ',' || json_quote(label_2) END
+        || CASE WHEN check_3 IS NULL THEN '' ELSE ',' || json_quote(label_3) END
+        || CASE WHEN check_4 IS NULL THEN '' ELSE ',' || json_quote(label_4) END, 2) || ']'
     FROM (
-      SELECT min(place) AS place,
-        max(journey_type) AS journey_type, max(journey_stage) AS journey_stage, max(scenario_slug) AS scenario_slug,
-        max(remaining_questions) AS remaining_questions, known_check,
-        -- The label at the least place of this check: places are one digit.
-        COALESCE(NULLIF(substr(min(place || COALESCE(label, '')), 2), ''), CASE known_check
-          WHEN 'diagnosis' THEN 'Диагностика' WHEN 'finances' THEN 'Финансы'
-          WHEN 'documents' THEN 'Документы' WHEN 'next_step' THEN 'Следующий шаг' END) AS label
+      SELECT journey_type, journey_stage, remaining_questions,
+        CASE WHEN scenario_slug IN (
+          'otkazali-v-ipoteke', 'ipoteka-s-plohoy-kreditnoy-istoriey', 'ipoteka-bez-oficialnogo-dohoda',
+          'ipoteka-bez-pervonachalnogo-vznosa') THEN scenario_slug END AS scenario_slug,
+        CASE WHEN own_1 IS NOT NULL THEN check_1 END AS check_1,
+        CASE WHEN own_2 IS NOT own_1 AND own_2 IS NOT NULL THEN check_2 END AS check_2,
+        CASE WHEN own_3 IS NOT own_1 AND own_3 IS NOT own_2 AND own_3 IS NOT NULL THEN check_3 END AS check_3,
+        CASE WHEN own_4 IS NOT own_1 AND own_4 IS NOT own_2 AND own_4 IS NOT own_3 AND own_4 IS NOT NULL
+          THEN check_4 END AS check_4,
+        COALESCE(label_1, own_1) AS label_1, COALESCE(label_2, own_2) AS label_2,
+        COALESCE(label_3, own_3) AS label_3, COALESCE(label_4, own_4) AS label_4
       FROM (
-        SELECT place,
-          NULLIF(trim(substr(max(CASE WHEN name = 'journey_type' THEN text END), 1, 160)), '') AS journey_type,
-          NULLIF(trim(substr(max(CASE WHEN name = 'journey_stage' THEN text END), 1, 200)), '') AS journey_stage,
-          max(CASE WHEN name = 'scenario_slug' AND text IN (
-            'otkazali-v-ipoteke', 'ipoteka-s-plohoy-kreditnoy-istoriey', 'ipoteka-bez-oficialnogo-dohoda',
-            'ipoteka-bez-pervonachalnogo-vznosa') THEN text END) AS scenario_slug,
-          NULLIF(trim(substr(trim(
-            replace(max(CASE WHEN name = 'remaining_questions' THEN text END), char(3), char(10)),
-            ' ' || char(10)), 1, 700), ' ' || char(10)), '') AS remaining_questions,
-          max(CASE WHEN name = 'check' AND substr(text, 1, 80) IN ('diagnosis', 'finances', 'documents', 'next_step')
-            THEN substr(text, 1, 80) END) AS known_check,
-          NULLIF(trim(substr(max(CASE WHEN name = 'label' THEN text END), 1, 180)), '') AS label
+        SELECT
+          max(CASE name WHEN 'journey_type' THEN text END) AS journey_type,
+          max(CASE name WHEN 'journey_stage' THEN text END) AS journey_stage,
+          max(CASE name WHEN 'scenario_slug' THEN text END) AS scenario_slug,
+          max(CASE name WHEN 'remaining_questions' THEN text END) AS remaining_questions,
+          max(CASE name WHEN 'check_1' THEN text END) AS check_1, max(CASE name WHEN 'check_1' THEN own END) AS own_1,
+          max(CASE name WHEN 'check_2' THEN text END) AS check_2, max(CASE name WHEN 'check_2' THEN own END) AS own_2,
+          max(CASE name WHEN 'check_3' THEN text END) AS check_3, max(CASE name WHEN 'check_3' THEN own END) AS own_3,
+          max(CASE name WHEN 'check_4' THEN text END) AS check_4, max(CASE name WHEN 'check_4' THEN own END) AS own_4,
+          max(CASE name WHEN 'label_1' THEN text END) AS label_1, max(CASE name WHEN 'label_2' THEN text END) AS label_2,
+          max(CASE name WHEN 'label_3' THEN text END) AS label_3, max(CASE name WHEN 'label_4' THEN text END) AS label_4
         FROM (
-          SELECT name, place, trim(replace(replace(
-              replace(replace(replace(text, ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' '),
-              ' ' || char(3), char(3)), char(3) || ' ', char(3))) AS text
+          SELECT name, NULLIF(CASE WHEN length(text) <= most THEN text
+                                   ELSE rtrim(substr(text, 1, most), ' ' || char(10)) END, '') AS text,
+            CASE text WHEN 'diagnosis' THEN 'Диагностика' WHEN 'finances' THEN 'Финансы'
+              WHEN 'documents' THEN 'Документы' WHEN 'next_step' THEN 'Следующий шаг' END AS own
           FROM (
-            SELECT name, place,
-              replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-                replace(replace(replace(replace(replace(text, char(1), ''), char(2), ''), char(3), ''),
-                  char(13, 10), char(10)), char(13), char(10)),
-                char(10), CASE WHEN name = 'remaining_questions' THEN char(3) ELSE ' ' END),
-                char(9), ' '), char(11), ' '), char(12), ' '), char(133), ' '), char(160), ' '), char(8232), ' '),
-                char(8233), ' '), char(8239), ' '), char(12288), ' ') AS text
+            SELECT name, most, CASE WHEN is_plain THEN trim(text) ELSE trim(replace(
+              replace(replace(replace(replace(replace(text, ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' '),
+              ' ' || char(3), char(3)), char(3) || ' ', char(3)), char(3), char(10)), ' ' || char(10)) END AS text
             FROM (
-              -- The strings at their places, in one walk over the preparation; of the two lists the first four.
-              SELECT one.value AS text,
-                CASE WHEN one.path = '$.preparation' THEN one.key
-                     WHEN one.path GLOB '*checks*' THEN 'check' ELSE 'label' END AS name,
-                CASE WHEN one.path <> '$.preparation' THEN one.key END AS place
-              FROM broker_leads AS sent,
-                json_tree(replace(replace(sent.raw_payload, '\\', '\u005c'), '\u0000', ''), '$.preparation') AS one
-              WHERE sent.id = NEW.id AND one.type = 'text'
-                AND (one.path = '$.preparation'
-                     AND one.key IN ('journey_type', 'journey_stage', 'scenario_slug', 'remaining_questions')
-                  -- SQLite writes a key with an underscore in quotes, which a later one need not.
-                  OR one.path IN ('$.preparation."completed_checks"', '$.preparation.completed_checks',
-                                  '$.preparation."completed_labels"', '$.preparation.completed_labels')
-                     AND typeof(one.key) = 'integer' AND one.key < 4)
-            ) AS found
-          ) AS spaced
-        ) AS clean
-        GROUP BY place
-      ) AS placed
-      GROUP BY known_check
-      ORDER BY place
+              SELECT name, most, is_plain, CASE WHEN is_plain THEN text ELSE
+                replace(replace(replace(replace(replace(replace(replace(replace(replace(text,
+                  char(9), ' '), char(11), ' '), char(12), ' '), char(133), ' '), char(160), ' '), char(8232), ' '),
+                  char(8233), ' '), char(8239), ' '), char(12288), ' ') END AS text
+              FROM (
+                SELECT name, most, is_plain, CASE WHEN is_plain THEN text ELSE
+                  replace(replace(replace(replace(replace(replace(text, char(1), ''), char(2), ''), char(3), ''),
+                    char(13, 10), char(10)), char(13), char(10)),
+                    char(10), CASE WHEN name = 'remaining_questions' THEN char(3) ELSE ' ' END) END AS text
+                FROM (
+                  SELECT name, most, text, text NOT GLOB '*[^ -~Ё-ё«»–—]*' AND NOT instr(text, '  ') AS is_plain
+                  FROM (
+                    SELECT column1 AS name, column3 AS most, json_extract(NEW.sent, column2) AS text
+                    FROM (VALUES
+                      ('journey_type', '$.journey_type', 160), ('journey_stage', '$.journey_stage', 200),
+                      ('scenario_slug', '$.scenario_slug', 80), ('remaining_questions', '$.remaining_questions', 700),
+                      ('check_1', '$.completed_checks[0]', 80), ('label_1', '$.completed_labels[0]', 180),
+                      ('check_2', '$.completed_checks[1]', 80), ('label_2', '$.completed_labels[1]', 180),
+                      ('check_3', '$.completed_checks[2]', 80), ('label_3', '$.completed_labels[2]', 180),
+                      ('check_4', '$.completed_checks[3]', 80), ('label_4', '$.completed_labels[3]', 180))
+                    WHERE json_type(NEW.sent, column2) = 'text'
+                    LIMIT 12
+                  ) AS found
+                  LIMIT 12
+                ) AS looked_at
+              ) AS broken
+            ) AS spaced
+            LIMIT 12
+          ) AS clean
+          LIMIT 12
+        ) AS cut
+      ) AS side_by_side
     ) AS known
   )
-  WHERE id = NEW.id;
+  WHERE rowid = NEW.lead;
 END;
 
-CREATE VIEW broker_lead_preparation_due AS SELECT id FROM broker_leads WHERE 0;
+CREATE VIEW broker_lead_preparation_due AS SELECT rowid AS lead, '{}' AS sent FROM broker_leads WHERE 0;
 
 CREATE TABLE broker_lead_rate_limits (
   fingerprint      TEXT NOT NULL,
@@ -332,10 +348,8 @@ CREATE TABLE broker_lead_rate_limits (
   attempt_count    INTEGER NOT NULL,
   first_attempt_at INTEGER NOT NULL,
   last_attempt_at  INTEGER NOT NULL,
-  PRIMARY KEY (fingerprint, window_start)
+  PRIMARY KEY (window_start, fingerprint)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX broker_lead_rate_limits_by_window ON broker_lead_rate_limits (window_start);
 
 CREATE TABLE broker_leads (
   -- identity
@@ -459,12 +473,14 @@ WHEN json_type(NEW.raw_payload, '$.preparation') IS NOT NULL
   OR COALESCE(NEW.journey_type, NEW.journey_stage, NEW.journey_scenario_slug, NEW.remaining_questions) IS NOT NULL
   OR NEW.preparation <> '{}' OR NEW.preparation_completed <> '[]'
 BEGIN
-  INSERT INTO broker_lead_preparation_due (id) VALUES (NEW.id);
+  INSERT INTO broker_lead_preparation_due (lead, sent)
+  VALUES (NEW.rowid, replace(replace(NEW.raw_payload -> '$.preparation', '\\', '\u005c'), '\u0000', ''));
 END;
 
 CREATE TRIGGER broker_leads_preparation_updated AFTER UPDATE OF raw_payload ON broker_leads
 BEGIN
-  INSERT INTO broker_lead_preparation_due (id) VALUES (NEW.id);
+  INSERT INTO broker_lead_preparation_due (lead, sent)
+  VALUES (NEW.rowid, replace(replace(NEW.raw_payload -> '$.preparation', '\\', '\u005c'), '\u0000', ''));
 END;
 
 CREATE TRIGGER broker_leads_taken BEFORE INSERT ON broker_leads
