@@ -133,12 +133,14 @@ fn names(path: &str) -> Vec<&str> {
 
 /// Each dependency is named in one place, so that replacing it is one folder's work.
 fn dependencies_have_one_home(tree: &Tree) -> Vec<String> {
-    let homes: [(&str, &[&str]); 8] = [
+    let homes: [(&str, &[&str]); 10] = [
         ("axum", &["src/edge/http/", "src/dev/"]),
         ("teloxide", &["src/edge/telegram/"]),
         ("reqwest", &["src/edge/telegram/", "src/edge/backend/", "src/dev/"]),
         ("cron", &["src/edge/jobs/"]),
         ("clap", &["src/edge/cli/"]),
+        ("csv", &["src/edge/cli/leads/"]),
+        ("phonenumber", &["src/leads/intake/"]),
         ("rusqlite", &["src/kernel/store/", "/sql.rs", "/sql/"]),
         ("minijinja", &["src/onboarding/content/"]),
         ("toml", &["src/config/", "src/onboarding/content/"]),

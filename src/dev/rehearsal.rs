@@ -87,7 +87,8 @@ impl Rehearsal {
     /// # Errors
     /// Says what is not as it should be.
     pub(crate) async fn store_lead(&self) -> anyhow::Result<()> {
-        let submission = Submission::parse(&request(self.config.leads.min_fill_ms)).map_err(|_| NotTaken)?;
+        let submission =
+            Submission::parse(&request(self.config.leads.min_fill_ms), &self.config.leads).map_err(|_| NotTaken)?;
         let visitor = Visitor { ip: Ipv4Addr::LOCALHOST.into(), user_agent: String::new() };
         let rules = self.config.leads.clone();
         let answer = self.db.write(move |tx| leads::accept(tx, &submission, &visitor, &rules)).await?;

@@ -64,7 +64,18 @@ pub(crate) fn request_retry(
     request_id: Option<&str>,
     reason: RetryReason,
 ) -> Result<Retry, StoreError> {
-    let found = claim::find(tx, lead_id, request_id)?;
+    retry_found(tx, claim::find(tx, lead_id, request_id)?, reason)
+}
+
+/// The same for a person who has the lead before them: its id is enough.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn retry_by_hand(tx: &Tx<'_>, lead_id: &str, reason: RetryReason) -> Result<Retry, StoreError> {
+    retry_found(tx, sql::claim::find(tx, lead_id)?, reason)
+}
+
+fn retry_found(tx: &Tx<'_>, found: Option<Standing>, reason: RetryReason) -> Result<Retry, StoreError> {
     if let Some(standing) = found.as_ref().filter(|standing| standing.status == NotificationStatus::Failed) {
         let retry_count = again(tx, standing, reason)?;
         return Ok(Retry { retry_requested: true, current_status: NotificationStatus::Pending.as_str(), retry_count });

@@ -263,6 +263,20 @@ fn a_failed_notification_is_sent_once_more_when_a_person_asks() {
 }
 
 #[test]
+fn a_lead_whose_request_id_cannot_be_read_is_retried_and_deleted_by_its_own_id() {
+    let place = with_leads();
+    place.write(&format!(
+        "UPDATE broker_leads SET request_id = 'IP' || char(0) || CAST(x'ff' AS TEXT) || printf('%90s', 'x') WHERE id = '{}'",
+        id(4)
+    ));
+    let ran = leads(&place, &["retry", &id(4), "--reason", "manual_recovery"]).succeeded();
+    assert_eq!(ran.row()["current_status"], "pending");
+    leads(&place, &["export"]).succeeded();
+    leads(&place, &["show", &id(4)]).succeeded();
+    leads(&place, &["delete", &id(4), "--yes"]).succeeded();
+}
+
+#[test]
 fn what_came_while_nobody_was_to_be_told_is_told_when_a_person_asks() {
     let place = Place::migrated();
     place.write(

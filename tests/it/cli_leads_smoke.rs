@@ -55,6 +55,8 @@ fn a_smoke_test_that_passes_says_so_and_is_remembered() {
     let dev = Dev::start(&[]);
     let [token, api, chat] = settings(&dev);
     let before = dev.now();
+    let advice = || dev.http.get("/readyz").json()["checks"]["leads"]["detail"].clone();
+    assert!(advice().as_str().is_some_and(|text| text.contains("leads smoke")), "{}", advice());
     let (code, steps, output) = smoke(&dev, &[&token, &api, &chat, KEPT_90_DAYS]);
     assert_eq!((code, steps), (0, outcomes("ok", "ok", "ok", "ok", "ok")), "{output:?}");
     assert_eq!(dev.texts(CHAT).len(), 1, "one test message");
@@ -63,6 +65,9 @@ fn a_smoke_test_that_passes_says_so_and_is_remembered() {
     let kept: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let at = kept["smoke_passed_at"].as_i64().unwrap();
     assert!((before..=dev.now()).contains(&at), "{kept}");
+    // The server learns of it by its next pass.
+    dev.http.done("/dev/jobs/lead-notifications/run", &json!({}));
+    assert_eq!(advice(), Value::Null);
     // The crash was played elsewhere.
     let leads: i64 = dev.reader().query_row("SELECT count(*) FROM broker_leads", [], |row| row.get(0)).unwrap();
     assert_eq!(leads, 0);

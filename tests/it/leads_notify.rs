@@ -250,7 +250,9 @@ fn a_signal_lets_the_send_in_hand_end() {
     let conn = dev.writer();
     dev.fault(&json!({"chat_id": CHAT, "delay_ms": 1_500}));
     let lead = insert(&conn, "r-1");
-    until_standing(&conn, &lead, "sending", 1);
+    // The fake ends with this process: it must have the call before, or there is nobody to answer it.
+    until("the fake has accepted it", || (dev.texts(CHAT).len() == 1).then_some(()));
+    assert_eq!(standing(&conn, &lead), ("sending".into(), 1, None));
     dev.process.stop();
     assert_eq!(standing(&conn, &lead), ("sent".into(), 1, None));
 }

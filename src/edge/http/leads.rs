@@ -60,7 +60,7 @@ async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<R
         return Err(Refusal::ContentTypeNotSupported);
     }
     let body = read(request, state.leads.max_body_bytes, state.limits.body).await?;
-    let submission = Submission::parse(&body).map_err(|_| Refusal::InvalidJson)?;
+    let submission = Submission::parse(&body, &state.leads).map_err(|_| Refusal::InvalidJson)?;
     let rules = Arc::clone(&state.leads);
     let answer = state.db.write(move |tx| leads::accept(tx, &submission, &visitor, &rules)).await?;
     if let Answer::Invalid { faults, .. } = &answer {

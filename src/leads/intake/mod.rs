@@ -25,6 +25,7 @@
 mod json;
 mod money;
 mod phone;
+mod preparation;
 mod priority;
 mod rate_limit;
 mod request_id;
@@ -98,8 +99,7 @@ pub(crate) fn accept(
         }
         return Ok(Answer::Known { request_id: request_id.clone(), status });
     }
-    let phone = phone::read(&submission.client.phone, &rules.phone_region);
-    let fingerprint = rate_limit::fingerprint(visitor, &phone.digits);
+    let fingerprint = rate_limit::fingerprint(visitor, &submission.phone.digits);
     let requests = sql::intake::count_attempt(tx, &fingerprint, rate_limit::window_of(tx.now()))?;
     if requests > i64::from(rules.rate_limit_per_hour) {
         return Ok(Answer::RateLimited { request_id, retry_after_seconds: rate_limit::seconds_left(tx.now()) });
@@ -107,7 +107,7 @@ pub(crate) fn accept(
     if submission.is_spam {
         return Ok(Answer::Spam { request_id });
     }
-    let faults = validation::faults(submission, phone.is_valid, rules);
+    let faults = validation::faults(submission, rules);
     match request_id {
         Some(request_id) if faults.is_empty() => {
             let status = match rules.delivery {
@@ -117,7 +117,7 @@ pub(crate) fn accept(
             let arrival = Arrival {
                 id: id::uuid_v7(tx.now()),
                 request_id: &request_id,
-                phone_normalized: &phone.digits,
+                phone_normalized: &submission.phone.digits,
                 user_agent: text::some(text::line(&visitor.user_agent, 500)),
                 status,
             };

@@ -4,7 +4,7 @@ use super::Submission;
 use crate::config::LeadsConfig;
 
 /// Every fault of the request, in the order of the rules.
-pub(super) fn faults(submission: &Submission, has_phone: bool, rules: &LeadsConfig) -> Vec<&'static str> {
+pub(super) fn faults(submission: &Submission, rules: &LeadsConfig) -> Vec<&'static str> {
     let Submission { client, mortgage, context, .. } = submission;
     let fill_ms = context.form_fill_ms;
     let checks = [
@@ -12,7 +12,7 @@ pub(super) fn faults(submission: &Submission, has_phone: bool, rules: &LeadsConf
         (!submission.is_of_known_schema, "unsupported_schema_version"),
         (context.form_version.is_empty(), "form_version_required"),
         (client.name.is_empty(), "name_required"),
-        (!has_phone, "invalid_phone"),
+        (!submission.phone.is_valid, "invalid_phone"),
         (client.city.is_empty(), "city_required"),
         (mortgage.scenario.is_empty(), "scenario_required"),
         (!submission.has_consent, "personal_data_consent_required"),

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -119,7 +119,13 @@ impl Recipient {
 
     fn create(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(FOR_THE_OWNER).open(self.dir.join(name))
+        let file = options.write(true).create(true).truncate(false).mode(FOR_THE_OWNER).open(self.dir.join(name))?;
+        let (dir, own) = (self.dir.metadata()?, file.metadata()?);
+        // Made by root, it would be closed to the server whose directory this is.
+        if (dir.uid(), dir.gid()) != (own.uid(), own.gid()) {
+            let _ = fchown(&file, Some(dir.uid()), Some(dir.gid()));
+        }
+        Ok(file)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -153,6 +159,20 @@ mod tests {
             assert_eq!(mode & 0o777, FOR_THE_OWNER, "{name}");
         }
         assert!(!dir.path().join(NEW_FILE_NAME).exists());
+    }
+
+    #[test]
+    fn what_root_writes_belongs_to_whoever_has_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        if std::os::unix::fs::chown(dir.path(), Some(4711), Some(4711)).is_err() {
+            // Only root gives files away, and only root needs to.
+            return;
+        }
+        open(dir.path(), "-42").smoke_passed(7).unwrap();
+        for name in [FILE_NAME, LOCK_NAME] {
+            let owner = std::fs::metadata(dir.path().join(name)).unwrap();
+            assert_eq!((owner.uid(), owner.gid()), (4711, 4711), "{name}");
+        }
     }
 
     #[test]

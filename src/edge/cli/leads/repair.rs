@@ -64,9 +64,7 @@ fn retry_one(tx: &Tx<'_>, id: String, reason: RetryReason) -> Result<Answer, Sto
         let missing = Retry { retry_requested: false, current_status: "missing", retry_count: 0 };
         return Ok(Answer::new(id, missing));
     };
-    let request_id = super::text_of(&found, "request_id");
-    let retry = leads::request_retry(tx, &found.lead.position.id, request_id.as_deref(), reason)?;
-    Ok(Answer::new(id, retry))
+    Ok(Answer::new(id, leads::retry_by_hand(tx, &found.lead.position.id, reason)?))
 }
 
 /// How many wait now.

@@ -2,6 +2,7 @@
 
 mod any_json;
 mod fixtures;
+mod preparation;
 
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl World {
 
     async fn send(&self, body: &[u8], ip: &str) -> Answer {
         let visitor = Visitor { ip: ip.parse().unwrap(), user_agent: "Browser".to_owned() };
-        let (submission, rules) = (Submission::parse(body).unwrap(), self.rules.clone());
+        let (submission, rules) = (Submission::parse(body, &self.rules).unwrap(), self.rules.clone());
         let accepted = self.db.write(move |tx| accept(tx, &submission, &visitor, &rules));
         accepted.await.unwrap()
     }
