@@ -30,6 +30,8 @@ pub(crate) enum Taken {
     Claimed {
         /// The lead.
         lead_id: String,
+        /// The id its form gave it, for the log.
+        request_id: Option<String>,
         /// The number of this attempt: the fence of [`claim::complete_attempt`].
         attempt: i64,
         /// What to send, or the code under which to complete it at once.
@@ -77,7 +79,7 @@ pub(crate) fn take(tx: &Tx<'_>, candidate: &Candidate) -> Result<Taken, StoreErr
         Err(SummaryError::Store(fault)) if fault.is_store_fault() => return Err(fault),
         Err(SummaryError::Store(_)) => Err(ErrorCode::SUMMARY_FAILED),
     };
-    Ok(Taken::Claimed { lead_id: standing.lead.id, attempt, summary })
+    Ok(Taken::Claimed { lead_id: standing.lead.id, request_id: standing.lead.request_id, attempt, summary })
 }
 
 /// Since when it is `sending` is known, and that is too long ago.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::dev::Dev;
 use crate::harness::file::{column, value};
 use crate::harness::http::Client;
-use crate::harness::until;
+use crate::harness::{Place, until};
 
 /// The chat of leads in `dev`: a group.
 const CHAT: i64 = -1001;
@@ -326,9 +326,13 @@ fn without_a_smoke_test_readiness_says_so_and_stays() {
     let check = &ready.json()["checks"]["leads"];
     assert_eq!((ready.status, &check["ok"]), (200, &json!(true)), "{}", ready.body);
     assert!(check["detail"].as_str().is_some_and(|detail| detail.contains("leads smoke")), "{}", ready.body);
-    assert_eq!(dev.process.log().matches("leads smoke").count(), 1, "{}", dev.process.log());
+    assert_eq!(dev.process.log().matches("leads smoke").count(), 0, "the fake's chat is nobody's to be asked");
     let passed = json!({"chat_id": CHAT, "smoke_passed_at": dev.now()});
     std::fs::write(dev.place.data().join("lead-chat.json"), passed.to_string()).expect("a command beside wrote it");
-    run_job(&dev);
-    assert_eq!(dev.http.get("/readyz").json()["checks"]["leads"], json!({"ok": true}));
+    assert_eq!(dev.http.get("/readyz").json()["checks"]["leads"], json!({"ok": true}), "seen at once");
+    let place = Place::new();
+    let (_fake, fake_url) = place.start_fake();
+    let mut serve = place.start_serve(&fake_url, &[&format!("leads.chat_id={CHAT}")]);
+    serve.serving_url();
+    assert_eq!(serve.log().matches("leads smoke").count(), 1, "{}", serve.log());
 }

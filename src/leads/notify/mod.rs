@@ -189,12 +189,12 @@ impl Worker {
         // Held before it is claimed and until its end is recorded, so that nobody in this process takes it meanwhile.
         let _hold = self.hands.hold(&candidate.lead_id);
         match self.take(candidate).await? {
-            Taken::Claimed { lead_id, attempt, summary } => {
+            Taken::Claimed { lead_id, request_id, attempt, summary } => {
                 let ending = match summary {
                     Ok(text) => post.attempt(text, slot).await.map_or_else(Ending::Failed, |()| Ending::Sent),
                     Err(code) => Ending::Failed(code),
                 };
-                self.complete(Attempted { lead_id, attempt, ending }, report).await?;
+                self.complete(Attempted { lead_id, request_id, attempt, ending }, report).await?;
             }
             Taken::GivenUp => {
                 count("given_up");
@@ -224,7 +224,8 @@ impl Worker {
     }
 
     async fn complete(&self, attempted: Attempted, report: &mut Report) -> Result<(), StoreError> {
-        let Attempted { lead_id, attempt, ending } = attempted;
+        let Attempted { lead_id, request_id, attempt, ending } = attempted;
+        let request_id = request_id.as_deref();
         let (lead, end) = (lead_id.clone(), ending.clone());
         let complete = move |tx: &Tx<'_>| complete_attempt(tx, &lead, &end, attempt);
         match (self.db.settle(complete).await?, ending) {
@@ -233,6 +234,7 @@ impl Worker {
                 report.overtaken += 1;
                 tracing::warn!(
                     lead.id = lead_id,
+                    lead.request_id = request_id,
                     attempt,
                     "a lead was dealt with by somebody else before its answer came"
                 );
@@ -240,12 +242,24 @@ impl Worker {
             (_, Ending::Sent) => {
                 count("sent");
                 report.sent += 1;
-                tracing::debug!(lead.id = lead_id, attempt, "the broker was told of a lead");
+                tracing::info!(
+                    lead.id = lead_id,
+                    lead.request_id = request_id,
+                    attempt,
+                    "the broker was told of a lead"
+                );
             }
             (_, Ending::Failed(code)) => {
                 count("failed");
                 report.failed += 1;
-                tracing::warn!(lead.id = lead_id, attempt, code = code.as_str(), "the broker was not told of a lead");
+                let code = code.as_str();
+                tracing::warn!(
+                    lead.id = lead_id,
+                    lead.request_id = request_id,
+                    attempt,
+                    code,
+                    "the broker was not told of a lead"
+                );
             }
         }
         Ok(())
@@ -255,6 +269,7 @@ impl Worker {
 /// An attempt that is over.
 struct Attempted {
     lead_id: String,
+    request_id: Option<String>,
     attempt: i64,
     ending: Ending,
 }

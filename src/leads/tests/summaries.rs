@@ -228,7 +228,7 @@ async fn a_row_in_another_encoding_is_told_and_stops_nobody() {
     for expected in [id(1), id(2)] {
         let hands = world.hands.clone();
         let taken = world.write(move |tx| take(tx, &next_for_worker(tx, &hands).unwrap().unwrap()).unwrap()).await;
-        let Taken::Claimed { lead_id, attempt, summary } = taken else { panic!("{taken:?}") };
+        let Taken::Claimed { lead_id, attempt, summary, .. } = taken else { panic!("{taken:?}") };
         assert_eq!(lead_id, expected);
         assert!(summary.unwrap().starts_with("Новая заявка"));
         let complete =
