@@ -294,37 +294,46 @@ BEGIN
           max(CASE name WHEN 'label_1' THEN text END) AS label_1, max(CASE name WHEN 'label_2' THEN text END) AS label_2,
           max(CASE name WHEN 'label_3' THEN text END) AS label_3, max(CASE name WHEN 'label_4' THEN text END) AS label_4
         FROM (
-          SELECT name, text, CASE text
-              WHEN 'diagnosis' THEN 'Диагностика' WHEN 'finances' THEN 'Финансы'
+          SELECT name, NULLIF(CASE WHEN length(text) <= most THEN text
+                                   ELSE rtrim(substr(text, 1, most), ' ' || char(10)) END, '') AS text,
+            CASE text WHEN 'diagnosis' THEN 'Диагностика' WHEN 'finances' THEN 'Финансы'
               WHEN 'documents' THEN 'Документы' WHEN 'next_step' THEN 'Следующий шаг' END AS own
           FROM (
-            SELECT name, NULLIF(trim(substr(trim(replace(
-                replace(replace(replace(replace(replace(text, ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' '),
-                ' ' || char(3), char(3)), char(3) || ' ', char(3)),
-              char(3), char(10)), ' ' || char(10)), 1, most), ' ' || char(10)), '') AS text
+            SELECT name, most, CASE WHEN is_plain THEN trim(text) ELSE trim(replace(
+              replace(replace(replace(replace(replace(text, ' ', char(1, 2)), char(2, 1), ''), char(1, 2), ' '),
+              ' ' || char(3), char(3)), char(3) || ' ', char(3)), char(3), char(10)), ' ' || char(10)) END AS text
             FROM (
-              SELECT name, most,
-                replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(
-                  replace(replace(replace(replace(replace(text, char(1), ''), char(2), ''), char(3), ''),
-                    char(13, 10), char(10)), char(13), char(10)),
-                  char(10), CASE WHEN name = 'remaining_questions' THEN char(3) ELSE ' ' END),
+              SELECT name, most, is_plain, CASE WHEN is_plain THEN text ELSE
+                replace(replace(replace(replace(replace(replace(replace(replace(replace(text,
                   char(9), ' '), char(11), ' '), char(12), ' '), char(133), ' '), char(160), ' '), char(8232), ' '),
-                  char(8233), ' '), char(8239), ' '), char(12288), ' ') AS text
+                  char(8233), ' '), char(8239), ' '), char(12288), ' ') END AS text
               FROM (
-                SELECT column1 AS name, column3 AS most, json_extract(NEW.sent, column2) AS text
-                FROM (VALUES
-                  ('journey_type', '$.journey_type', 160), ('journey_stage', '$.journey_stage', 200),
-                  ('scenario_slug', '$.scenario_slug', 80), ('remaining_questions', '$.remaining_questions', 700),
-                  ('check_1', '$.completed_checks[0]', 80), ('label_1', '$.completed_labels[0]', 180),
-                  ('check_2', '$.completed_checks[1]', 80), ('label_2', '$.completed_labels[1]', 180),
-                  ('check_3', '$.completed_checks[2]', 80), ('label_3', '$.completed_labels[2]', 180),
-                  ('check_4', '$.completed_checks[3]', 80), ('label_4', '$.completed_labels[3]', 180))
-                WHERE json_type(NEW.sent, column2) = 'text'
-              ) AS found
+                SELECT name, most, is_plain, CASE WHEN is_plain THEN text ELSE
+                  replace(replace(replace(replace(replace(replace(text, char(1), ''), char(2), ''), char(3), ''),
+                    char(13, 10), char(10)), char(13), char(10)),
+                    char(10), CASE WHEN name = 'remaining_questions' THEN char(3) ELSE ' ' END) END AS text
+                FROM (
+                  SELECT name, most, text, text NOT GLOB '*[^ -~Ё-ё«»–—]*' AND NOT instr(text, '  ') AS is_plain
+                  FROM (
+                    SELECT column1 AS name, column3 AS most, json_extract(NEW.sent, column2) AS text
+                    FROM (VALUES
+                      ('journey_type', '$.journey_type', 160), ('journey_stage', '$.journey_stage', 200),
+                      ('scenario_slug', '$.scenario_slug', 80), ('remaining_questions', '$.remaining_questions', 700),
+                      ('check_1', '$.completed_checks[0]', 80), ('label_1', '$.completed_labels[0]', 180),
+                      ('check_2', '$.completed_checks[1]', 80), ('label_2', '$.completed_labels[1]', 180),
+                      ('check_3', '$.completed_checks[2]', 80), ('label_3', '$.completed_labels[2]', 180),
+                      ('check_4', '$.completed_checks[3]', 80), ('label_4', '$.completed_labels[3]', 180))
+                    WHERE json_type(NEW.sent, column2) = 'text'
+                    LIMIT 12
+                  ) AS found
+                  LIMIT 12
+                ) AS looked_at
+              ) AS broken
             ) AS spaced
             LIMIT 12
-          ) AS cut
-        ) AS named
+          ) AS clean
+          LIMIT 12
+        ) AS cut
       ) AS side_by_side
     ) AS known
   )
@@ -460,9 +469,11 @@ BEGIN
 END;
 
 CREATE TRIGGER broker_leads_preparation_inserted AFTER INSERT ON broker_leads
-WHEN json_type(NEW.raw_payload, '$.preparation') IS NOT NULL
-  OR COALESCE(NEW.journey_type, NEW.journey_stage, NEW.journey_scenario_slug, NEW.remaining_questions) IS NOT NULL
-  OR NEW.preparation <> '{}' OR NEW.preparation_completed <> '[]'
+-- The intake's own rows come announced and with the preparation that would come out here.
+WHEN (NEW.announced_at IS NULL OR NEW.preparation = '{}')
+  AND (json_type(NEW.raw_payload, '$.preparation') IS NOT NULL
+    OR COALESCE(NEW.journey_type, NEW.journey_stage, NEW.journey_scenario_slug, NEW.remaining_questions) IS NOT NULL
+    OR NEW.preparation <> '{}' OR NEW.preparation_completed <> '[]')
 BEGIN
   INSERT INTO broker_lead_preparation_due (lead, sent)
   VALUES (NEW.rowid, replace(replace(NEW.raw_payload -> '$.preparation', '\\', '\u005c'), '\u0000', ''));

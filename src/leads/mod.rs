@@ -67,7 +67,7 @@ pub(crate) use error_code::ErrorCode;
 pub(crate) use hands::Hands;
 pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::{CrmStatus, NotificationStatus};
-pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry, retry_by_hand};
+pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry, retry_by_hand, retry_failed};
 pub(crate) use summary::{SummaryError, summary};
 pub(crate) use take::{Candidate, Taken, next_for_worker, take};
 

@@ -30,9 +30,7 @@ pub(crate) enum Taken {
     Claimed {
         /// The lead.
         lead_id: String,
-        /// The id its form gave it.
-        request_id: Option<String>,
-        /// The number of this attempt: the fence of [`claim::complete`].
+        /// The number of this attempt: the fence of [`claim::complete_attempt`].
         attempt: i64,
         /// What to send, or the code under which to complete it at once.
         summary: Result<String, ErrorCode>,
@@ -48,8 +46,8 @@ pub(crate) enum Taken {
 /// # Errors
 /// The store's.
 pub(crate) fn next_for_worker(tx: &Tx<'_>, hands: &Hands) -> Result<Option<Candidate>, StoreError> {
-    let before = tx.now().saturating_sub(claim::STALE_AFTER_MS);
-    let stale = sql::claim::oldest_sending(tx, before, LOOKED_AT)?;
+    let (before, after) = claim::not_to_be_believed(tx.now());
+    let stale = sql::claim::oldest_sending(tx, before, after, LOOKED_AT)?;
     let oldest = stale.into_iter().find(|standing| !hands.holds(&standing.lead.id));
     let next = match oldest {
         Some(standing) => Some(standing),
@@ -79,7 +77,7 @@ pub(crate) fn take(tx: &Tx<'_>, candidate: &Candidate) -> Result<Taken, StoreErr
         Err(SummaryError::Store(fault)) if fault.is_store_fault() => return Err(fault),
         Err(SummaryError::Store(_)) => Err(ErrorCode::SUMMARY_FAILED),
     };
-    Ok(Taken::Claimed { lead_id: standing.lead.id, request_id: standing.lead.request_id, attempt, summary })
+    Ok(Taken::Claimed { lead_id: standing.lead.id, attempt, summary })
 }
 
 /// Since when it is `sending` is known, and that is too long ago.

@@ -138,6 +138,18 @@ impl<'a> Member<'a> {
         }
     }
 
+    /// The text of a string.
+    pub(super) fn string(self) -> Option<String> {
+        self.0.filter(|written| written.starts_with('"')).and_then(|written| serde_json::from_str(written).ok())
+    }
+
+    /// The values of an array, in its order; of anything else none.
+    pub(super) fn items(self) -> Vec<Member<'a>> {
+        let array = self.0.filter(|written| written.starts_with('['));
+        let values: Option<Vec<&'a RawValue>> = array.and_then(|written| serde_json::from_str(written).ok());
+        values.unwrap_or_default().into_iter().map(|value| Member(Some(value.get()))).collect()
+    }
+
     /// Whether it is exactly `true`.
     pub(super) fn is_true(self) -> bool {
         self.0 == Some("true")

@@ -25,6 +25,7 @@
 mod json;
 mod money;
 mod phone;
+mod preparation;
 mod priority;
 mod rate_limit;
 mod request_id;

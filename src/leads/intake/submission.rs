@@ -3,6 +3,7 @@
 use super::json::{self, Member, NotJson};
 use super::money::amount;
 use super::phone::{self, Phone};
+use super::preparation::Preparation;
 use super::priority::{Flags, Known, Priority};
 use super::request_id;
 use super::text::{line, lines, some, web_address};
@@ -27,6 +28,7 @@ pub(crate) struct Submission {
     pub(crate) client: Client,
     pub(crate) mortgage: Mortgage,
     pub(crate) context: Context,
+    pub(crate) preparation: Preparation,
     pub(crate) priority: Priority,
 }
 
@@ -81,10 +83,18 @@ impl Submission {
     /// [`NotJson`] if it is not a JSON object.
     pub(crate) fn parse(body: &[u8], rules: &LeadsConfig) -> Result<Self, NotJson> {
         let raw_payload = json::storable(body)?;
-        let [request_id, schema_version, client, mortgage, consent, agreement, spam_check] = json::members(
-            &raw_payload,
-            ["request_id", "schema_version", "client", "mortgage", "consent", "personal_data_consent", "spam_check"],
-        )?;
+        let names = [
+            "request_id",
+            "schema_version",
+            "client",
+            "mortgage",
+            "consent",
+            "personal_data_consent",
+            "spam_check",
+            "preparation",
+        ];
+        let [request_id, schema_version, client, mortgage, consent, agreement, spam_check, preparation] =
+            json::members(&raw_payload, names)?;
         let request_id = some(request_id.text()).filter(|text| request_id::is_valid(text));
         let is_of_known_schema = schema_version.whole() == Some(1);
         let has_consent = consent.is_true() && agreement.text() == "yes";
@@ -92,9 +102,20 @@ impl Submission {
         let is_spam = is_bot.is_true() || honeypot_is_empty.is_false();
         let (client, mortgage) = (Client::read(client), Mortgage::read(mortgage));
         let phone = phone::read(&client.phone, &rules.phone_region);
-        let priority = priority(&client, &mortgage);
+        let (priority, preparation) = (priority(&client, &mortgage), Preparation::read(preparation));
         let context = Context::read(raw_payload)?;
-        Ok(Self { request_id, is_of_known_schema, has_consent, is_spam, phone, client, mortgage, context, priority })
+        Ok(Self {
+            request_id,
+            is_of_known_schema,
+            has_consent,
+            is_spam,
+            phone,
+            client,
+            mortgage,
+            context,
+            preparation,
+            priority,
+        })
     }
 }
 

@@ -38,9 +38,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::recipient::Recipient;
 use self::watch::Watch;
+use super::claim::complete_attempt;
 use super::health::health;
-use super::{Candidate, Completed, Ending, Hands, Taken, announce, complete, next_for_worker, take};
-use crate::chat::{Access, Lane, Limiter, Messenger};
+use super::{Candidate, Completed, Ending, Hands, Taken, announce, next_for_worker, take};
+use crate::chat::{Access, Lane, Limiter, Messenger, Slot, UNAUTHORIZED_WAIT, millis};
 use crate::config::Delivery;
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::store::{Db, StoreError, Tx};
@@ -182,15 +183,18 @@ impl Worker {
                 return Ok(false);
             }
         };
+        if !post.access.is_granted() {
+            return Ok(self.is_let_in(post, slot, report).await);
+        }
         // Held before it is claimed and until its end is recorded, so that nobody in this process takes it meanwhile.
         let _hold = self.hands.hold(&candidate.lead_id);
         match self.take(candidate).await? {
-            Taken::Claimed { lead_id, request_id, attempt, summary } => {
+            Taken::Claimed { lead_id, attempt, summary } => {
                 let ending = match summary {
                     Ok(text) => post.attempt(text, slot).await.map_or_else(Ending::Failed, |()| Ending::Sent),
                     Err(code) => Ending::Failed(code),
                 };
-                self.complete(Attempted { lead_id, request_id, attempt, ending }, report).await?;
+                self.complete(Attempted { lead_id, attempt, ending }, report).await?;
             }
             Taken::GivenUp => {
                 count("given_up");
@@ -202,15 +206,27 @@ impl Worker {
         Ok(true)
     }
 
+    /// While the token is refused a lead that is claimed would only fail, and a person would have to ask for each again:
+    /// they wait, and the token is tried with a question that is nobody's message.
+    async fn is_let_in(&self, post: &Post, mut slot: Slot, report: &mut Report) -> bool {
+        slot.start();
+        let answer = post.messenger.introduce().await;
+        post.access.learn(&answer);
+        if !post.access.is_granted() {
+            report.next = Some(post.clock.now().saturating_add(millis(UNAUTHORIZED_WAIT)));
+        }
+        post.access.is_granted()
+    }
+
     async fn take(&self, candidate: Candidate) -> Result<Taken, StoreError> {
         // Telling of what is stored is finishing: it goes on when the disk is low.
         self.db.settle(move |tx: &Tx<'_>| take(tx, &candidate)).await
     }
 
     async fn complete(&self, attempted: Attempted, report: &mut Report) -> Result<(), StoreError> {
-        let Attempted { lead_id, request_id, attempt, ending } = attempted;
+        let Attempted { lead_id, attempt, ending } = attempted;
         let (lead, end) = (lead_id.clone(), ending.clone());
-        let complete = move |tx: &Tx<'_>| complete(tx, &lead, request_id.as_deref(), &end, Some(attempt));
+        let complete = move |tx: &Tx<'_>| complete_attempt(tx, &lead, &end, attempt);
         match (self.db.settle(complete).await?, ending) {
             (Completed::Unchanged, _) => {
                 count("overtaken");
@@ -239,7 +255,6 @@ impl Worker {
 /// An attempt that is over.
 struct Attempted {
     lead_id: String,
-    request_id: Option<String>,
     attempt: i64,
     ending: Ending,
 }

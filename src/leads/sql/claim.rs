@@ -31,13 +31,18 @@ pub(super) const FIND: &str = standing!("WHERE id = :id");
 const FIND_ROW: &str = standing!("WHERE rowid = :row");
 pub(super) const OLDEST_SENDING: &str = standing!(
     "INDEXED BY broker_leads_sending WHERE notification_status = 'sending'
-       AND (notification_attempted_at IS NULL OR notification_attempted_at < :before)
+       AND (notification_attempted_at IS NULL OR notification_attempted_at < :before
+            OR notification_attempted_at > :after)
      ORDER BY notification_attempted_at, id LIMIT :limit"
 );
 pub(super) const NEXT_PENDING: &str =
     standing!("INDEXED BY broker_leads_pending WHERE notification_status = 'pending' ORDER BY created_at, id LIMIT 1");
 pub(super) const OLDEST_DISABLED: &str = standing!(
     "INDEXED BY broker_leads_disabled WHERE notification_status = 'disabled' ORDER BY created_at, id LIMIT :limit"
+);
+pub(super) const OLDEST_FAILED: &str = standing!(
+    "INDEXED BY broker_leads_failed WHERE notification_status = 'failed'
+       AND COALESCE(notification_attempted_at, 0) <= :begun ORDER BY created_at, id LIMIT :limit"
 );
 pub(super) const UNANNOUNCED: &str =
     standing!("INDEXED BY broker_leads_unannounced WHERE announced_at IS NULL ORDER BY created_at, id LIMIT :limit");
@@ -69,10 +74,15 @@ pub(crate) fn find_row(tx: &Tx<'_>, row: i64) -> Result<Option<Standing>, StoreE
     tx.query_opt(FIND_ROW, named_params! { ":row": row }, standing)
 }
 
-/// Leads that have been `sending` since before that, the longest first; those of which nobody noted since when come
-/// before them.
-pub(crate) fn oldest_sending(tx: &Tx<'_>, before: UnixMs, limit: i64) -> Result<Vec<Standing>, StoreError> {
-    tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":limit": limit }, standing)
+/// Leads that are `sending` since before `:before`, the longest first; before them those of which nobody noted since
+/// when, and behind them those that will be since after `:after`.
+pub(crate) fn oldest_sending(
+    tx: &Tx<'_>,
+    before: UnixMs,
+    after: UnixMs,
+    limit: i64,
+) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":after": after, ":limit": limit }, standing)
 }
 
 /// The lead that waits longest.
@@ -83,6 +93,11 @@ pub(crate) fn next_pending(tx: &Tx<'_>) -> Result<Option<Standing>, StoreError> 
 /// Leads that nobody is told of, the oldest first.
 pub(crate) fn oldest_disabled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Standing>, StoreError> {
     tx.query_all(OLDEST_DISABLED, named_params! { ":limit": limit }, standing)
+}
+
+/// Failed leads whose last claim was no later than that, the oldest first.
+pub(crate) fn oldest_failed(tx: &Tx<'_>, begun: UnixMs, limit: i64) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(OLDEST_FAILED, named_params! { ":begun": begun, ":limit": limit }, standing)
 }
 
 /// Leads whose arrival is not recorded, the oldest first.

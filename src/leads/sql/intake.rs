@@ -48,18 +48,20 @@ const INSERT: &str = "INSERT INTO broker_leads (
        bank_history, property_price, down_payment, has_matkapital, has_bad_credit_history, has_previous_rejection,
        form_version, submitted_at, form_fill_ms, page_url, page_title, referrer, user_agent, utm_source,
        utm_medium, utm_campaign, utm_content, utm_term, tracking, qualification, spam_check, raw_payload,
-       technical_priority, notification_status, consent_accepted, personal_data_consent)
+       technical_priority, notification_status, consent_accepted, personal_data_consent, journey_type, journey_stage,
+       journey_scenario_slug, remaining_questions, preparation, preparation_completed)
      VALUES (
        :id, :request_id, :now, :now, :now, :source_page, :client_name, :phone, :phone_normalized, :city,
        :preferred_contact, :comment, :scenario, :object_type, :object_price_text, :down_payment_text, :income_type,
        :bank_history, :property_price, :down_payment, :has_matkapital, :has_bad_credit_history,
        :has_previous_rejection, :form_version, :submitted_at, :form_fill_ms, :page_url, :page_title, :referrer,
        :user_agent, :utm_source, :utm_medium, :utm_campaign, :utm_content, :utm_term, :tracking, :qualification,
-       :spam_check, :raw_payload, :technical_priority, :notification_status, 1, 1)";
+       :spam_check, :raw_payload, :technical_priority, :notification_status, 1, 1, :journey_type, :journey_stage,
+       :journey_scenario_slug, :remaining_questions, :preparation, :preparation_completed)";
 
 /// Inserts a lead whose arrival the same transaction records, so that no sweep has to.
 pub(crate) fn insert(tx: &Tx<'_>, arrival: &Arrival<'_>, submission: &Submission) -> Result<(), StoreError> {
-    let Submission { client, mortgage, context, .. } = submission;
+    let Submission { client, mortgage, context, preparation, .. } = submission;
     let [source, medium, campaign, content, term] = &context.utm;
     let params = named_params! {
         ":now": tx.now(),
@@ -101,6 +103,12 @@ pub(crate) fn insert(tx: &Tx<'_>, arrival: &Arrival<'_>, submission: &Submission
         ":raw_payload": context.raw_payload,
         ":technical_priority": submission.priority.text(),
         ":notification_status": arrival.status.as_str(),
+        ":journey_type": preparation.journey_type,
+        ":journey_stage": preparation.journey_stage,
+        ":journey_scenario_slug": preparation.scenario_slug,
+        ":remaining_questions": preparation.remaining_questions,
+        ":preparation": preparation.whole,
+        ":preparation_completed": preparation.completed,
     };
     tx.execute(INSERT, params)?;
     Ok(())

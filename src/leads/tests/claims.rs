@@ -208,3 +208,42 @@ async fn disabled_leads_wait_when_a_person_asks_in_batches() {
     assert_eq!(world.events().await, [expected; 3]);
     assert!(matches!(work(&world).await, Some(Taken::Claimed { .. })));
 }
+
+#[tokio::test]
+async fn a_claim_from_the_future_is_not_believed() {
+    let world = World::new();
+    world.insert(1, "pending").await;
+    claim_it(&world, &id(1), Some(request(1))).await;
+    // The clock is put right: it was a year ahead when the lead was claimed.
+    let ahead = |ms: i64| {
+        move |tx: &Tx<'_>| {
+            let sql = "UPDATE broker_leads SET notification_attempted_at = ?1";
+            tx.execute(sql, [tx.now() + ms]).unwrap();
+        }
+    };
+    world.write(ahead(15 * MINUTE)).await;
+    assert_eq!(claim_it(&world, &id(1), Some(request(1))).await, lost("sending", 1));
+    assert_eq!(work(&world).await, None);
+    world.write(ahead(365 * 86_400_000)).await;
+    assert_eq!(world.write(|tx| super::super::health::health(tx).unwrap().stale_sending).await, 1);
+    assert!(matches!(work(&world).await, Some(Taken::Claimed { attempt: 2, .. })));
+}
+
+#[tokio::test]
+async fn all_that_failed_wait_again_once_and_what_fails_anew_meanwhile_is_left() {
+    let world = World::new();
+    for number in 1..=5 {
+        world.insert(number, "pending").await;
+        claim_it(&world, &id(number), Some(request(number))).await;
+        end(&world, number, Ending::Failed(ErrorCode::TELEGRAM_TIMEOUT), None).await;
+    }
+    let begun = world.clock.now();
+    let batch =
+        move |tx: &Tx<'_>| super::super::retry_failed(tx, RetryReason::TelegramTemporaryError, begun, 3).unwrap();
+    assert_eq!(world.write(batch).await, 3);
+    world.advance(1000);
+    claim_it(&world, &id(1), Some(request(1))).await;
+    end(&world, 1, Ending::Failed(ErrorCode::TELEGRAM_TIMEOUT), None).await;
+    assert_eq!(world.write(batch).await, 2);
+    assert_eq!(world.write(batch).await, 0);
+}

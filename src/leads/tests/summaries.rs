@@ -228,12 +228,11 @@ async fn a_row_in_another_encoding_is_told_and_stops_nobody() {
     for expected in [id(1), id(2)] {
         let hands = world.hands.clone();
         let taken = world.write(move |tx| take(tx, &next_for_worker(tx, &hands).unwrap().unwrap()).unwrap()).await;
-        let Taken::Claimed { lead_id, request_id, attempt, summary } = taken else { panic!("{taken:?}") };
+        let Taken::Claimed { lead_id, attempt, summary } = taken else { panic!("{taken:?}") };
         assert_eq!(lead_id, expected);
         assert!(summary.unwrap().starts_with("Новая заявка"));
-        let complete = move |tx: &Tx<'_>| {
-            super::super::complete(tx, &lead_id, request_id.as_deref(), &Ending::Sent, Some(attempt)).unwrap()
-        };
+        let complete =
+            move |tx: &Tx<'_>| super::super::claim::complete_attempt(tx, &lead_id, &Ending::Sent, attempt).unwrap();
         assert_eq!(world.write(complete).await, super::super::Completed::Sent);
     }
 }

@@ -2,6 +2,7 @@
 
 mod any_json;
 mod fixtures;
+mod preparation;
 
 use std::time::Duration;
 

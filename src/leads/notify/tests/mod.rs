@@ -4,6 +4,7 @@ mod attempts;
 mod pass;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +40,9 @@ enum Play {
 struct Stage {
     plays: Mutex<VecDeque<Play>>,
     calls: Mutex<Vec<Rendered>>,
+    /// How the next introductions are answered; then well.
+    introductions: Mutex<VecDeque<Outcome>>,
+    introduced: AtomicUsize,
     called: Notify,
     released: Notify,
 }
@@ -75,6 +79,15 @@ impl Stage {
 }
 
 impl Messenger for Stage {
+    fn introduce(&self) -> BoxFuture<'_, Outcome> {
+        async move {
+            self.introduced.fetch_add(1, Ordering::Relaxed);
+            let answer = self.introductions.lock().unwrap().pop_front();
+            answer.unwrap_or(Outcome::Delivered { message_id: None })
+        }
+        .boxed()
+    }
+
     fn send<'a>(&'a self, message: &'a Rendered) -> BoxFuture<'a, Outcome> {
         async move {
             let released = self.released.notified();
