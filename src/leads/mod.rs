@@ -34,8 +34,10 @@
 //!   if the first message did arrive there is a second one with the same ID
 //!   (`src/leads/tests/claims.rs::a_claim_is_taken_over_after_fifteen_minutes_and_not_at_them`). After a day, or three
 //!   claims, it is given up as `failed` (`src/leads/tests/claims.rs::what_is_being_sent_for_over_a_day_is_given_up`).
-//! - A clock that jumps ahead makes a claim old while its send is under way: what this process has in [`Hands`] is
-//!   neither taken by the worker nor given to a caller. A sender elsewhere has no such protection.
+//! - A clock that jumps, ahead or back, by more than 15 minutes makes a claim one that is not believed while its send is
+//!   under way: what this process has in [`Hands`] is neither taken by the worker nor given to a caller
+//!   (`src/leads/notify/tests/pass.rs::what_is_in_hand_is_taken_by_nobody_whatever_the_clock_says`). A sender elsewhere
+//!   has no such protection.
 //! - Between the insert of another program and the pass that announces it there is no `created` event; it may be
 //!   claimed, and even sent, before that.
 //!

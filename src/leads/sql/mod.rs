@@ -25,6 +25,7 @@ pub(super) fn plans() -> Vec<(&'static str, &'static str)> {
         (claim::OLDEST_SENDING, "broker_leads_sending"),
         (claim::NEXT_PENDING, "broker_leads_pending"),
         (claim::OLDEST_DISABLED, "broker_leads_disabled"),
+        (claim::OLDEST_FAILED, "broker_leads_failed"),
         (claim::UNANNOUNCED, "broker_leads_unannounced"),
         (lists::LIST_ALL, "broker_leads_by_age (created_at>? AND (created_at,id)<(?,?))"),
         (lists::EXPORT_ALL, "broker_leads_by_age ((created_at,id)>(?,?) AND created_at<?)"),

@@ -147,7 +147,7 @@ async fn a_failed_lead_waits_again_when_a_person_asks_and_begins_a_new_cycle() {
 
     let woken = world.db.subscribe(LEADS);
     assert_eq!(retry(&world, 1).await, Retry { retry_requested: true, current_status: "pending", retry_count: 1 });
-    woken.notified().await;
+    assert!(world.is_woken(&woken).await, "the worker is woken");
     assert_eq!(retry(&world, 1).await, Retry { retry_requested: false, current_status: "pending", retry_count: 1 });
     let row = world.row(&lead).await;
     assert_eq!((row.attempts, row.cycle, row.error.as_deref()), (3, 0, Some("notification_failed")));

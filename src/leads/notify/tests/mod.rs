@@ -24,6 +24,8 @@ use crate::leads::Hands;
 
 const START: i64 = 1_700_000_000_000;
 const CHAT: i64 = -42;
+/// Real time after which a test that waits has failed; the clock of the worker stands still.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the messenger does with the next message.
 enum Play {
@@ -71,7 +73,7 @@ impl Stage {
             if self.calls() >= times {
                 return;
             }
-            called.await;
+            tokio::time::timeout(PATIENCE, called).await.expect("the messenger is called");
         }
     }
 }
@@ -177,7 +179,8 @@ impl World {
     /// A pass that goes on beside the test.
     fn start_pass(&self) -> JoinHandle<Report> {
         let (worker, stop) = (Arc::clone(&self.worker), self.stop.clone());
-        tokio::spawn(async move { worker.run_once(&stop).await.unwrap() })
+        let pass = async move { worker.run_once(&stop).await.unwrap() };
+        tokio::spawn(async { tokio::time::timeout(PATIENCE, pass).await.expect("the pass ends") })
     }
 
     fn advance(&self, ms: u64) {
