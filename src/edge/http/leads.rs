@@ -60,9 +60,12 @@ async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<R
         return Err(Refusal::ContentTypeNotSupported);
     }
     let body = read(request, state.leads.max_body_bytes, state.limits.body).await?;
-    let submission = Submission::parse(&body, &state.leads).map_err(|_| Refusal::InvalidJson)?;
+    let submission = Arc::new(Submission::parse(&body, &state.leads).map_err(|_| Refusal::InvalidJson)?);
     let rules = Arc::clone(&state.leads);
-    let answer = state.db.write(move |tx| leads::accept(tx, &submission, &visitor, &rules)).await?;
+    // Kept until the answer is there, so that it is not the one writer that frees its forty strings.
+    let written = Arc::clone(&submission);
+    let answer = state.db.write(move |tx| leads::accept(tx, &written, &visitor, &rules)).await?;
+    drop(submission);
     match &answer {
         Answer::Stored { request_id, .. } => tracing::info!(lead.request_id = request_id, "a lead was stored"),
         Answer::Invalid { faults, .. } => {

@@ -100,7 +100,9 @@ pub(crate) fn accept(
         return Ok(Answer::Known { request_id: request_id.clone(), status });
     }
     let fingerprint = rate_limit::fingerprint(visitor, &submission.phone.digits);
-    let requests = sql::intake::count_attempt(tx, &fingerprint, rate_limit::window_of(tx.now()))?;
+    let window = rate_limit::window_of(tx.now());
+    let requests = sql::intake::attempts(tx, &fingerprint, window)? + 1;
+    sql::intake::count_attempt(tx, &fingerprint, window)?;
     if requests > i64::from(rules.rate_limit_per_hour) {
         return Ok(Answer::RateLimited { request_id, retry_after_seconds: rate_limit::seconds_left(tx.now()) });
     }

@@ -9,11 +9,21 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// A visitor with one number: the digest of address, browser and the number's last four digits, in hex.
 pub(super) fn fingerprint(visitor: &Visitor, phone: &str) -> String {
-    let address = visitor.ip.to_canonical();
-    let browser: String = visitor.user_agent.chars().take(300).collect();
+    let end = visitor.user_agent.char_indices().nth(300).map_or(visitor.user_agent.len(), |(at, _)| at);
     // Only digits: every byte is a character.
     let last = &phone[phone.len().saturating_sub(4)..];
-    format!("{:x}", Sha256::digest(format!("{address}|{browser}|{last}")))
+    let digest = Sha256::new()
+        .chain_update(visitor.ip.to_canonical().to_string())
+        .chain_update("|")
+        .chain_update(&visitor.user_agent[..end])
+        .chain_update("|")
+        .chain_update(last)
+        .finalize();
+    let mut hex = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        hex.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+    }
+    hex
 }
 
 /// The start of the UTC hour.

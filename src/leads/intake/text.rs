@@ -4,7 +4,7 @@ use url::Url;
 
 /// One line: white space collapsed and trimmed, control characters removed, at most `most` characters.
 pub(super) fn line(text: &str, most: usize) -> String {
-    let mut kept = String::new();
+    let mut kept = String::with_capacity(text.len().min(4 * most));
     let (mut count, mut has_gap) = (0, false);
     for c in text.chars() {
         if c.is_whitespace() {
@@ -25,7 +25,7 @@ pub(super) fn line(text: &str, most: usize) -> String {
 
 /// Several lines: every line break is LF; control characters but the tab are removed; trimmed, at most `most` characters.
 pub(super) fn lines(text: &str, most: usize) -> String {
-    let mut kept = String::new();
+    let mut kept = String::with_capacity(text.len().min(4 * most));
     let mut count = 0;
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next().filter(|_| count < most) {
