@@ -251,6 +251,7 @@ fn a_refused_token_holds_everything_and_is_a_failure_of_readiness() {
     let ready = telegram.dev.http.get("/readyz");
     assert_eq!((ready.status, &ready.json()["checks"]["telegram"]["ok"]), (503, &json!(false)), "{}", ready.body);
     let (other, _) = telegram.send_into(&described(500, "not to be reached yet"));
+    telegram.dev.until_message(&other, "pending");
     telegram.dev.advance(Duration::from_secs(30));
     telegram.dev.http.done("/dev/jobs/telegram-send/run", &json!({}));
     assert_eq!(telegram.message(&other).map(|message| message.attempts), Some(0), "nobody else is tried either");

@@ -2,7 +2,7 @@
 //!
 //! It is the same work done twice, since the trigger costs the one writer as much as all the rest of storing a lead: done
 //! here it costs the writer nothing, and the trigger leaves rows alone that come announced and with their preparation.
-//! `intake/tests/any_json.rs` holds the two against each other.
+//! `src/leads/intake/tests/preparation.rs` holds the two against each other.
 
 use serde::Serialize;
 use serde_json::json;

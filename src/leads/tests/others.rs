@@ -136,6 +136,16 @@ async fn a_hostile_preparation_is_cleaned_whoever_wrote_it() {
 }
 
 #[tokio::test]
+async fn a_row_that_calls_itself_announced_is_cleaned_too() {
+    let world = World::new();
+    let insert = r#"INSERT INTO broker_leads (phone, created_at, announced_at, raw_payload, preparation, preparation_completed)
+        VALUES ('+7', 5, 6, '{"preparation":{"completed_checks":["documents","evil"]}}', '{"a":1}', '["evil"]')"#;
+    world.run(insert).await.unwrap();
+    let columns = "SELECT preparation || preparation_completed FROM broker_leads";
+    assert_eq!(world.column(columns).await, [r#"{"completed_checks":["documents"]}["Документы"]"#]);
+}
+
+#[tokio::test]
 async fn a_change_that_does_not_say_when_moves_updated_at() {
     let world = World::new();
     let lead = world.insert(1, "pending").await;
