@@ -152,6 +152,12 @@ BEGIN
   SELECT RAISE(ABORT, 'broker_leads: the id of a lead is kept, and a request_id is given once');
 END;
 
+-- For programs that do not switch foreign keys on, as SQLite's shell does not: what happened to a lead goes with it.
+CREATE TRIGGER broker_leads_deleted AFTER DELETE ON broker_leads
+BEGIN
+  DELETE FROM broker_lead_events WHERE lead_id = OLD.id;
+END;
+
 -- For programs that change a row and do not say when; our own statements do. Never backwards, and not for what the
 -- triggers below derive.
 CREATE TRIGGER broker_leads_updated AFTER UPDATE OF

@@ -460,6 +460,11 @@ CREATE INDEX broker_leads_sent ON broker_leads (created_at, id) WHERE notificati
 
 CREATE INDEX broker_leads_unannounced ON broker_leads (created_at, id) WHERE announced_at IS NULL;
 
+CREATE TRIGGER broker_leads_deleted AFTER DELETE ON broker_leads
+BEGIN
+  DELETE FROM broker_lead_events WHERE lead_id = OLD.id;
+END;
+
 CREATE TRIGGER broker_leads_id_kept BEFORE UPDATE OF id, request_id ON broker_leads
 WHEN NEW.id IS NOT OLD.id
   OR (NEW.request_id IS NOT OLD.request_id AND NEW.request_id IS NOT NULL

@@ -140,7 +140,7 @@ fn dependencies_have_one_home(tree: &Tree) -> Vec<String> {
         ("cron", &["src/edge/jobs/"]),
         ("clap", &["src/edge/cli/"]),
         ("csv", &["src/edge/cli/leads/"]),
-        ("phonenumber", &["src/leads/intake/"]),
+        ("phonenumber", &["src/leads/intake/", "src/config/"]),
         ("rusqlite", &["src/kernel/store/", "/sql.rs", "/sql/"]),
         ("minijinja", &["src/onboarding/content/"]),
         ("toml", &["src/config/", "src/onboarding/content/"]),

@@ -233,9 +233,16 @@ fn switch(text: &str) -> Result<bool, Refusal> {
 
 fn region(text: &str) -> Result<String, Refusal> {
     match text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        true => Ok(text.to_ascii_uppercase()),
+        true => known_region(text.to_ascii_uppercase()),
         false => refuse("this is not the two letters of a country", "write them as in ISO 3166, such as \"RU\""),
     }
+}
+
+fn known_region(region: String) -> Result<String, Refusal> {
+    if region.parse::<phonenumber::country::Id>().is_ok() {
+        return Ok(region);
+    }
+    refuse("no country with telephone numbers has these letters", "write them as in ISO 3166, such as \"RU\"")
 }
 
 fn secret(text: &str, form: SecretForm) -> Result<Secret, Refusal> {

@@ -13,13 +13,15 @@ use crate::kernel::store::{StoreError, Tx};
 /// The store's.
 pub(crate) fn announce(tx: &Tx<'_>, delivery: Delivery, limit: i64) -> Result<usize, StoreError> {
     let mut announced = 0;
-    for standing in sql::claim::unannounced(tx, limit)? {
-        let row = standing.row;
-        let lead = standing.lead.clone();
+    for (row, lead_id) in sql::claim::unannounced(tx, limit)? {
         let record = || {
+            let standing = sql::claim::find_row(tx, row)?.ok_or(StoreError::NoRow)?;
+            // First, and only once: another program's trigger may keep the mark out, and it would be told for ever.
+            if sql::claim::mark_announced(tx, row)? == 0 {
+                return Err(StoreError::NoRow);
+            }
             sql::claim::insert_event(tx, row, "created", &serde_json::json!({}))?;
             tx.publish(&Event::LeadReceived(standing.lead))?;
-            sql::claim::mark_announced(tx, row)?;
             match (standing.status, delivery) {
                 // One that a person has asked for waits for whoever sends next.
                 (NotificationStatus::Pending, Delivery::Off) if standing.retries == 0 => {
@@ -32,7 +34,7 @@ pub(crate) fn announce(tx: &Tx<'_>, delivery: Delivery, limit: i64) -> Result<us
         };
         match tx.attempt(|| StoreError::NoRow, record)? {
             Ok(()) => announced += 1,
-            Err(error) => tracing::error!(lead.id = lead.id, %error, "a lead's arrival could not be recorded"),
+            Err(error) => tracing::error!(lead.id = lead_id, %error, "a lead's arrival could not be recorded"),
         }
     }
     Ok(announced)

@@ -17,6 +17,13 @@ pub(crate) struct Hold {
     lead_id: String,
 }
 
+impl Hold {
+    /// The lead's id.
+    pub(crate) fn lead_id(&self) -> &str {
+        &self.lead_id
+    }
+}
+
 impl Hands {
     /// Takes a lead in hand. Twice is possible, and then it is in hand until both are dropped.
     pub(crate) fn hold(&self, lead_id: &str) -> Hold {

@@ -66,7 +66,7 @@ mod tests;
 pub(crate) use announce::announce;
 pub(crate) use claim::{Claim, Completed, Ending, claim, complete};
 pub(crate) use error_code::ErrorCode;
-pub(crate) use hands::Hands;
+pub(crate) use hands::{Hands, Hold};
 pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::{CrmStatus, NotificationStatus};
 pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry, retry_by_hand, retry_failed};

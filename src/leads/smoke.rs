@@ -17,6 +17,21 @@ pub(crate) struct Part {
     pub(crate) sql: String,
 }
 
+impl Part {
+    /// Whether the file has it. A table may have more columns than ours, which another program has added.
+    pub(crate) fn is_among(&self, there: &[Self]) -> bool {
+        there.iter().any(|part| part.name == self.name && (part.sql == self.sql || self.has_grown_to(&part.sql)))
+    }
+
+    /// SQLite writes an added column behind the others, and before what is said of the whole table.
+    fn has_grown_to(&self, sql: &str) -> bool {
+        let same = |pairs: &mut dyn Iterator<Item = (u8, u8)>| pairs.take_while(|(one, other)| one == other).count();
+        let before = same(&mut self.sql.bytes().zip(sql.bytes()));
+        let behind = same(&mut self.sql.bytes().rev().zip(sql.bytes().rev()));
+        self.sql.starts_with("CREATE TABLE") && sql.len() > self.sql.len() && before + behind >= self.sql.len()
+    }
+}
+
 /// What the file's schema has of leads. Another program may have changed it, for SQLite lets anybody.
 ///
 /// # Errors

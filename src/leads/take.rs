@@ -49,12 +49,14 @@ pub(crate) enum Taken {
 /// The store's.
 pub(crate) fn next_for_worker(tx: &Tx<'_>, hands: &Hands) -> Result<Option<Candidate>, StoreError> {
     let (before, after) = claim::not_to_be_believed(tx.now());
-    let stale = sql::claim::oldest_sending(tx, before, after, LOOKED_AT)?;
-    let oldest = stale.into_iter().find(|standing| !hands.holds(&standing.lead.id));
-    let next = match oldest {
-        Some(standing) => Some(standing),
-        None => sql::claim::next_pending(tx)?,
-    };
+    let free = |found: Vec<Standing>| found.into_iter().find(|standing| !hands.holds(&standing.lead.id));
+    let mut next = free(sql::claim::oldest_sending(tx, before, after, LOOKED_AT)?);
+    // One that waits is in hand only if it was put aside; mostly none is.
+    for limit in [1, LOOKED_AT] {
+        if next.is_none() {
+            next = free(sql::claim::next_pending(tx, limit)?);
+        }
+    }
     Ok(next.map(|standing| Candidate { row: standing.row, lead_id: standing.lead.id }))
 }
 

@@ -130,6 +130,9 @@ impl Page {
             (Reply::Refused { .. }, Self::Stranger(origin)) => {
                 tracing::info!(error_code = reply.outcome(), ?origin, "a lead was refused");
             }
+            (Reply::Refused { why: Refusal::BackendUnavailable | Refusal::LeadStorageFailed, .. }, _) => {
+                tracing::warn!(error_code = reply.outcome(), "a lead could not be stored");
+            }
             (Reply::Refused { .. }, _) => tracing::info!(error_code = reply.outcome(), "a lead was refused"),
             _ => {}
         }

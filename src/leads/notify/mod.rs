@@ -30,7 +30,7 @@ mod recipient;
 mod tests;
 mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use metrics::counter;
@@ -38,9 +38,9 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::recipient::Recipient;
 use self::watch::Watch;
-use super::claim::complete_attempt;
+use super::claim::{STALE_AFTER_MS, complete_attempt};
 use super::health::health;
-use super::{Candidate, Completed, Ending, Hands, Taken, announce, next_for_worker, take};
+use super::{Candidate, Completed, Ending, Hands, Hold, Taken, announce, next_for_worker, take};
 use crate::chat::{Access, Lane, Limiter, Messenger, Slot, UNAUTHORIZED_WAIT, millis};
 use crate::config::Delivery;
 use crate::kernel::clock::{Clock, UnixMs};
@@ -73,6 +73,8 @@ pub(crate) struct Worker {
     /// None unless this process is to send.
     post: Option<Post>,
     watch: Watch,
+    /// Leads that could not be claimed or completed, each until when it is left alone.
+    aside: Mutex<Vec<(UnixMs, Hold)>>,
 }
 
 /// What a pass did.
@@ -104,7 +106,7 @@ impl Worker {
     /// A worker that sends by `post`; without one, or with another delivery than `worker`, it claims nothing.
     pub(crate) fn new(db: Db, delivery: Delivery, hands: Hands, post: Option<Post>) -> Self {
         let post = post.filter(|_| delivery == Delivery::Worker);
-        Self { db, delivery, hands, post, watch: Watch::default() }
+        Self { db, delivery, hands, post, watch: Watch::default(), aside: Mutex::default() }
     }
 
     pub(crate) fn hands(&self) -> &Hands {
@@ -125,6 +127,8 @@ impl Worker {
         let mut report = Report::default();
         let deadline = Instant::now() + LONGEST_PASS;
         self.announce(stop, deadline, &mut report).await?;
+        let now = self.db.clock().now();
+        self.aside().retain(|(until, _)| *until > now);
         if let Some(post) = &self.post {
             post.refresh().await;
             while !stop.is_cancelled() && report.next.is_none() {
@@ -187,14 +191,29 @@ impl Worker {
             return Ok(self.is_let_in(post, slot, report).await);
         }
         // Held before it is claimed and until its end is recorded, so that nobody in this process takes it meanwhile.
-        let _hold = self.hands.hold(&candidate.lead_id);
-        match self.take(candidate).await? {
+        let hold = self.hands.hold(&candidate.lead_id);
+        let taken = match self.take(candidate).await {
+            Err(error) if !error.is_store_fault() => {
+                self.put_aside(hold, &error);
+                report.failed += 1;
+                return Ok(true);
+            }
+            taken => taken?,
+        };
+        match taken {
             Taken::Claimed { lead_id, request_id, attempt, summary } => {
                 let ending = match summary {
                     Ok(text) => post.attempt(text, slot).await.map_or_else(Ending::Failed, |()| Ending::Sent),
                     Err(code) => Ending::Failed(code),
                 };
-                self.complete(Attempted { lead_id, request_id, attempt, ending }, report).await?;
+                let attempted = Attempted { lead_id, request_id, attempt, ending };
+                match self.complete(attempted, report).await {
+                    Err(error) if !error.is_store_fault() => {
+                        self.put_aside(hold, &error);
+                        report.failed += 1;
+                    }
+                    completed => completed?,
+                }
             }
             Taken::GivenUp => {
                 count("given_up");
@@ -216,6 +235,19 @@ impl Worker {
             report.next = Some(post.clock.now().saturating_add(millis(UNAUTHORIZED_WAIT)));
         }
         post.access.is_granted()
+    }
+
+    /// Leaves a lead alone for a while whose row cannot be changed, as another program's trigger may have it: it must not
+    /// keep the others from being told.
+    fn put_aside(&self, hold: Hold, error: &StoreError) {
+        count("refused");
+        tracing::error!(lead.id = hold.lead_id(), %error, "a lead's row could not be changed; it is left alone for 15 minutes");
+        let until = self.db.clock().now().saturating_add(STALE_AFTER_MS);
+        self.aside().push((until, hold));
+    }
+
+    fn aside(&self) -> MutexGuard<'_, Vec<(UnixMs, Hold)>> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn take(&self, candidate: Candidate) -> Result<Taken, StoreError> {

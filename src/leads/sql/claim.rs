@@ -35,8 +35,9 @@ pub(super) const OLDEST_SENDING: &str = standing!(
             OR notification_attempted_at > :after)
      ORDER BY notification_attempted_at, id LIMIT :limit"
 );
-pub(super) const NEXT_PENDING: &str =
-    standing!("INDEXED BY broker_leads_pending WHERE notification_status = 'pending' ORDER BY created_at, id LIMIT 1");
+pub(super) const NEXT_PENDING: &str = standing!(
+    "INDEXED BY broker_leads_pending WHERE notification_status = 'pending' ORDER BY created_at, id LIMIT :limit"
+);
 pub(super) const OLDEST_DISABLED: &str = standing!(
     "INDEXED BY broker_leads_disabled WHERE notification_status = 'disabled' ORDER BY created_at, id LIMIT :limit"
 );
@@ -44,8 +45,9 @@ pub(super) const OLDEST_FAILED: &str = standing!(
     "INDEXED BY broker_leads_failed WHERE notification_status = 'failed'
        AND COALESCE(notification_attempted_at, 0) <= :begun ORDER BY created_at, id LIMIT :limit"
 );
-pub(super) const UNANNOUNCED: &str =
-    standing!("INDEXED BY broker_leads_unannounced WHERE announced_at IS NULL ORDER BY created_at, id LIMIT :limit");
+pub(super) const UNANNOUNCED: &str = "
+    SELECT rowid AS row, id FROM broker_leads INDEXED BY broker_leads_unannounced
+    WHERE announced_at IS NULL ORDER BY created_at, id LIMIT :limit";
 
 fn standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
     let status = lossy_text(row, "notification_status")?.unwrap_or_default();
@@ -85,9 +87,9 @@ pub(crate) fn oldest_sending(
     tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":after": after, ":limit": limit }, standing)
 }
 
-/// The lead that waits longest.
-pub(crate) fn next_pending(tx: &Tx<'_>) -> Result<Option<Standing>, StoreError> {
-    tx.query_opt(NEXT_PENDING, [], standing)
+/// Leads that wait, the longest first.
+pub(crate) fn next_pending(tx: &Tx<'_>, limit: i64) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(NEXT_PENDING, named_params! { ":limit": limit }, standing)
 }
 
 /// Leads that nobody is told of, the oldest first.
@@ -100,9 +102,11 @@ pub(crate) fn oldest_failed(tx: &Tx<'_>, begun: UnixMs, limit: i64) -> Result<Ve
     tx.query_all(OLDEST_FAILED, named_params! { ":begun": begun, ":limit": limit }, standing)
 }
 
-/// Leads whose arrival is not recorded, the oldest first.
-pub(crate) fn unannounced(tx: &Tx<'_>, limit: i64) -> Result<Vec<Standing>, StoreError> {
-    tx.query_all(UNANNOUNCED, named_params! { ":limit": limit }, standing)
+/// Leads whose arrival is not recorded, the oldest first: row and id. One that cannot be read whole must not keep the
+/// others out.
+pub(crate) fn unannounced(tx: &Tx<'_>, limit: i64) -> Result<Vec<(i64, String)>, StoreError> {
+    let ids = |row: &Row<'_>| Ok((row.get("row")?, lossy_text(row, "id")?.unwrap_or_default()));
+    tx.query_all(UNANNOUNCED, named_params! { ":limit": limit }, ids)
 }
 
 /// Somebody sends it now; `of_cycle` is 1 if that is our own worker. The number of the attempt.

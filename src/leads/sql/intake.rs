@@ -33,7 +33,7 @@ pub(crate) fn count_attempt(tx: &Tx<'_>, fingerprint: &str, window_start: UnixMs
         "INSERT INTO broker_lead_rate_limits (fingerprint, window_start, attempt_count, first_attempt_at, last_attempt_at)
          VALUES (:fingerprint, :window_start, 1, :now, :now)
          ON CONFLICT (window_start, fingerprint) DO UPDATE
-           SET attempt_count = attempt_count + 1, last_attempt_at = MAX(last_attempt_at, :now)",
+           SET attempt_count = MIN(attempt_count + 1, 1000000), last_attempt_at = MAX(last_attempt_at, :now)",
         named_params! { ":fingerprint": fingerprint, ":window_start": window_start, ":now": tx.now() },
     )
 }

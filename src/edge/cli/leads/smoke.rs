@@ -83,7 +83,7 @@ async fn schema(db: &Db, rehearsal: &Result<Rehearsal, String>) -> Told {
     rehearsal.store_lead().await.map_err(|error| format!("in a temporary directory {error:#}"))?;
     let there = db.read(smoke::parts).await.map_err(|error| error.to_string())?;
     let made = rehearsal.db().read(smoke::parts).await.map_err(|error| error.to_string())?;
-    let missing: Vec<String> = made.into_iter().filter(|part| !there.contains(part)).map(|part| part.name).collect();
+    let missing: Vec<String> = made.into_iter().filter(|part| !part.is_among(&there)).map(|part| part.name).collect();
     if !missing.is_empty() {
         let names = missing.join(", ");
         return Err(format!(
