@@ -107,6 +107,16 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_default_is_not_shown_as_one() {
+        let file = commented_file(&fresh_secret().expect("random bytes"));
+        for line in
+            ["# retention_days = 365  # no default\n", "# allowed_origins = \"https://example.org\"  # no default\n"]
+        {
+            assert!(file.contains(line), "{line}");
+        }
+    }
+
+    #[test]
     fn init_refuses_to_overwrite_and_says_what_to_do() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("box.toml");
