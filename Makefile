@@ -8,6 +8,8 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 run: ## Build and play the demo: no token, no network, nothing to set up
+	@echo "building; the first time takes some minutes"
+	$(CARGO) build
 	$(CARGO) run --quiet -- dev
 
 check: ## Formatting, lints and documentation, all without a warning

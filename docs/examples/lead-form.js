@@ -17,6 +17,8 @@
   const TOUCHES = "lead-form:touches";
   const UTM = ["utm_source", "utm_medium", "utm_campaign", "utm_content", "utm_term"];
 
+  const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
   // --- what is remembered
 
   /** A storage may be switched off or full; the form works without. */
@@ -45,11 +47,10 @@
     remember("sessionStorage", FILLED, filled);
   }
 
-  /** A UUID, or where the browser has none (a page without TLS), the other form that the server takes. */
+  /** The form of id that a person can read out on the telephone: without 0, O, 1 and I. 50 random bits. */
   function newRequestId() {
-    if (crypto.randomUUID) return crypto.randomUUID();
-    const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    const random = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => signs[byte % signs.length]);
+    const signs = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+    const random = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => signs[byte % signs.length]);
     const date = new Date().toISOString().slice(0, 10).replaceAll("-", "");
     return `IP-${date}-${random.join("")}`;
   }
@@ -69,6 +70,13 @@
     let hash = 0x811c9dc5;
     for (const sign of text) hash = Math.imul(hash ^ sign.codePointAt(0), 0x01000193) >>> 0;
     return hash;
+  }
+
+  /** How long the form has been in front of the person. A clock that was set back meanwhile counts from its now. */
+  function fillMs() {
+    const now = Date.now();
+    if (!(filled.since <= now)) keep({ since: now });
+    return now - filled.since;
   }
 
   // --- where the visitor came from
@@ -103,14 +111,12 @@
     const data = new FormData(form);
     const text = (name) => (data.get(name) ?? "").trim();
     const isEmpty = text("company_site") === "";
-    const fillMs = Math.max(0, Date.now() - filled.since);
     const checks = data.getAll("completed_checks");
     const labels = [...form.elements.completed_checks].filter((box) => box.checked);
     return {
       schema_version: 1,
       form_version: form.dataset.formVersion,
       submitted_at: new Date().toISOString(),
-      form_fill_ms: fillMs,
       source_page: document.title,
       page_url: location.href,
       page_title: document.title,
@@ -140,8 +146,17 @@
       tracking: tracked,
       personal_data_consent: data.has("consent") ? "yes" : "no",
       consent: data.has("consent"),
-      spam_check: { honeypot_empty: isEmpty, form_fill_ms: fillMs, likely_bot: !isEmpty },
+      spam_check: { honeypot_empty: isEmpty, likely_bot: !isEmpty },
     };
+  }
+
+  /** The server refuses what was filled in faster than a person can, and a browser fills in everything at once: then the
+   *  rest of that time passes first. */
+  async function takeTime(body) {
+    const leastMs = Number(form.dataset.minFillMs);
+    while (fillMs() < leastMs) await sleep(leastMs - fillMs());
+    body.form_fill_ms = fillMs();
+    body.spam_check.form_fill_ms = body.form_fill_ms;
   }
 
   /** The person's own words: what makes a form the same form, whenever it is sent. */
@@ -170,8 +185,13 @@
     result.focus();
   }
 
+  /** +7 or 8 and ten more digits, or the ten alone. Ten that begin with 7 or 8 are taken for eleven with one missing. */
+  function isPhone(text) {
+    return /^([78]\d{10}|[0-69]\d{9})$/.test(text.replace(/\D/g, ""));
+  }
+
   function isRight(field) {
-    if (field.name === "phone") return /^7\d{10}$/.test(normalizedPhone(field.value));
+    if (field.name === "phone") return isPhone(field.value);
     return field.type === "checkbox" ? field.checked : field.value.trim() !== "";
   }
 
@@ -187,8 +207,6 @@
   }
 
   // --- attempts
-
-  const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /** One attempt: the answer's status and body; a status of 0 if nobody knows what became of it. */
   async function post(body) {
@@ -243,6 +261,8 @@
     const body = lead();
     body.request_id = requestIdOf(contentOf(body));
     fields.disabled = true;
+    show("sending");
+    await takeTime(body);
     const answer = await deliver(body);
     const { ok, duplicate, request_id, error_code: code, retry_after_seconds: seconds } = answer.body;
     if (ok === true) {
@@ -260,8 +280,6 @@
     else conclude("refused", { code: code ?? answer.status });
   }
 
-  // Firefox remembers over a reload that they were disabled.
-  fields.disabled = false;
   form.noValidate = true;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -277,4 +295,7 @@
     result.hidden = true;
     form.elements.name.focus();
   });
+  // Last, when everything above is in place: until then nothing can be filled in that would be lost.
+  fields.disabled = false;
+  document.getElementById("lead-broken").hidden = true;
 })();

@@ -16,7 +16,8 @@ const COMMENT_WIDTH: usize = 96;
 /// `bot.backend_secret`, which is `secret`. Loading it changes nothing else.
 pub fn commented_file(secret: &Secret) -> String {
     let mut text = String::from(
-        "# Configuration of Pillarbox. Every key is listed; a line that is commented out shows the default.\n\
+        "# Configuration of Pillarbox. Every key is listed; a line that is commented out shows the default,\n\
+         # or an example where it says that there is none.\n\
          # Environment variables (PILLARBOX_SECTION__KEY) and --set section.key=value override this file.\n\
          # Lengths of time are written \"250ms\", \"30s\", \"5m\", \"2h\", \"30d\"; sizes \"512KB\", \"64MB\", \"1GB\"\n\
          # (1 MB is 1024 x 1024 bytes). `pillarbox config check` tells what is wrong with it.\n",
@@ -47,11 +48,19 @@ fn assignment(key: &Key, secret: &Secret) -> String {
             format!("{name} = \"{}\"\n# {name}_file = \"/path/of/a/file/with/it\"\n", secret.expose())
         }
         (_, _, Some(default)) => format!("# {name} = {}\n", toml_of(key.kind, default)),
-        (_, _, None) if key.is_secret() => format!("# {name} = \"\"\n# {name}_file = \"/path/of/a/file/with/it\"\n"),
-        (_, _, None) => match key.kind {
-            Kind::Integer { min, .. } => format!("# {name} = {min}\n"),
-            _ => format!("# {name} = \"\"\n"),
-        },
+        (_, _, None) if key.is_secret() => {
+            format!("# {name} = \"\"  # no default\n# {name}_file = \"/path/of/a/file/with/it\"\n")
+        }
+        (_, _, None) => format!("# {name} = {}  # no default\n", example(key.kind)),
+    }
+}
+
+/// What a value may look like; nobody takes it for a decision.
+fn example(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer { .. } => "365",
+        Kind::Origins | Kind::Url => "\"https://example.org\"",
+        _ => "\"\"",
     }
 }
 

@@ -6,6 +6,7 @@
 //! (`tests/it/docs.rs::the_demo_tells_the_same_story_again_in_the_same_directory`).
 
 mod changes;
+mod closing;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -101,7 +102,7 @@ pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
         }
         played.with_context(|| format!("step {} of fixtures/demo.json", number + 1))?;
     }
-    player.close();
+    closing::tell(&player.stage);
     Ok(())
 }
 
@@ -264,20 +265,6 @@ impl Player<'_> {
             bail!("{url} answered {status}: {text}");
         }
         Ok((status.as_u16(), text))
-    }
-
-    fn close(&self) {
-        let dir = self.stage.db.dir().display();
-        println!("\nThat was the demo. The server goes on; Ctrl-C ends it. In another terminal:");
-        println!("  pillarbox outbox list --data-dir {dir}");
-        println!("  pillarbox messages list --data-dir {dir}");
-        println!("  pillarbox leads list --data-dir {dir}");
-        println!("  curl -s {}/dev/telegram/messages", self.stage.fake);
-        println!(
-            "  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\",
-            self.stage.bot_secret
-        );
-        println!("    -d '{{\"eventType\":\"reactivation\",\"telegramId\":\"103\"}}' {}/bot/events", self.stage.url);
     }
 }
 

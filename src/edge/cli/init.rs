@@ -45,6 +45,7 @@ pub(crate) fn init(path: &Path, data_dir: Option<&Path>, out: &mut impl Write) -
     // The default path is found without being named.
     let option = if path == Path::new(DEFAULT_FILE) { String::new() } else { format!(" --config {}", quoted(path)) };
     writeln!(out, "wrote {} (mode 0600, with a fresh bot.backend_secret)", path.display())?;
+    writeln!(out, "for leads of a site: set leads.allowed_origins, leads.chat_id and leads.retention_days too")?;
     writeln!(
         out,
         "next: set telegram.token in it, then run `pillarbox config check{option}` and `pillarbox serve{option}`"
@@ -103,6 +104,16 @@ mod tests {
             secrets.push(secret);
         }
         assert_ne!(secrets[0], secrets[1]);
+    }
+
+    #[test]
+    fn what_has_no_default_is_not_shown_as_one() {
+        let file = commented_file(&fresh_secret().expect("random bytes"));
+        for line in
+            ["# retention_days = 365  # no default\n", "# allowed_origins = \"https://example.org\"  # no default\n"]
+        {
+            assert!(file.contains(line), "{line}");
+        }
     }
 
     #[test]

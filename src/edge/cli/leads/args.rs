@@ -11,7 +11,7 @@ use crate::leads::{CrmStatus, NotificationStatus, RetryReason};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::edge::cli) enum LeadsVerb {
-    /// List leads, the newest first; without phone numbers and what people wrote
+    /// List leads, the newest first; a name and a city are in it, phones and texts are not
     #[command(after_help = "Example: pillarbox leads list --status failed --from 2026-11-01")]
     List(ListArgs),
     /// Show one lead whole, with what happened to it

@@ -83,7 +83,10 @@ fn is_confirmed(found: &[(String, Whole)]) -> io::Result<bool> {
     write!(stderr, "This is final. Type `{WORD}` to delete {}: ", counted(found.len(), "lead"))?;
     stderr.flush()?;
     let mut typed = String::new();
-    io::stdin().lock().read_line(&mut typed)?;
+    if io::stdin().lock().read_line(&mut typed)? == 0 {
+        // Nobody pressed Enter: what is said next begins a line of its own.
+        writeln!(stderr)?;
+    }
     Ok(typed.trim() == WORD)
 }
 

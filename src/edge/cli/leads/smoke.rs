@@ -18,6 +18,9 @@ use crate::kernel::store::Db;
 use crate::leads::ErrorCode;
 use crate::leads::smoke::{self, TEST_MESSAGE};
 
+/// The worker looks once a minute.
+const PASSED: &str = "the smoke test has passed; a running server notices within a minute";
+
 /// A step as it is printed.
 #[derive(Serialize)]
 struct StepBody {
@@ -42,7 +45,7 @@ pub(super) async fn smoke(db: &Db, config: &Config, printed: Printed) -> anyhow:
         return Ok(Exit::Failure);
     }
     let is_ok = told(printed, "recipient", recipient(db, config).await)?;
-    note(if is_ok { "the smoke test has passed" } else { "the smoke test has not passed" });
+    note(if is_ok { PASSED } else { "the smoke test has not passed" });
     Ok(if is_ok { Exit::Ok } else { Exit::Failure })
 }
 
@@ -64,7 +67,8 @@ fn configuration(config: &Config) -> Told {
         missing.push("set telegram.token or telegram.token_file, from @BotFather");
     }
     if config.leads.chat_id.is_none() {
-        missing.push("set leads.chat_id, the id of the group or person who is told; the README says how to find it");
+        missing.push("set leads.chat_id, the id of the group or person who is told: write /id@name_of_the_bot in the group, and take \
+             chat.id from https://api.telegram.org/bot<token>/getUpdates");
     }
     match config.leads.delivery {
         Delivery::Worker => {}
@@ -110,8 +114,8 @@ fn retention(leads: &LeadsConfig) -> Told {
 async fn crash_window(rehearsal: &mut Result<Rehearsal, String>) -> Told {
     let rehearsal = rehearsal.as_mut().map_err(|error| error.clone())?;
     rehearsal.crash().await.map_err(|error| format!("{error:#}"))?;
-    Ok("killed between the send and its record, the lead stayed `sending`; after 15 minutes there was one more message with \
-        the same ID, and no other"
+    Ok("played in a temporary directory, nothing was sent to the chat: killed between the send and its record, the lead \
+        stayed `sending`; 15 minutes later there was one more message with the same ID, and no other"
         .to_owned())
 }
 
