@@ -146,7 +146,13 @@ impl App {
 
     /// Whether this process tells the broker's chat of leads although no test message has been seen to arrive in it.
     pub(crate) fn lead_smoke_is_due(&self) -> bool {
-        self.notifier.recipient().is_some_and(|chat| chat.smoke_passed_at().is_none())
+        self.notifier.recipient().is_some_and(|chat| {
+            if chat.smoke_passed_at().is_none() {
+                // The test is a command's, beside this process.
+                chat.refresh();
+            }
+            chat.smoke_passed_at().is_none()
+        })
     }
 
     /// Whether Telegram accepts the token; `None` without one.

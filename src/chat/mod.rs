@@ -47,7 +47,7 @@ mod verdict;
 pub(crate) use access::Access;
 pub(crate) use addressee::{Addressee, Permit};
 pub(crate) use kind::{Kind, Lane};
-pub(crate) use limiter::{Limiter, Limits, Slot};
+pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Preview, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};

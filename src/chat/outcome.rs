@@ -13,6 +13,10 @@ use super::message::Rendered;
 pub(crate) trait Messenger: Send + Sync {
     /// Tries to deliver the message once.
     fn send<'a>(&'a self, message: &'a Rendered) -> BoxFuture<'a, Outcome>;
+
+    /// Asks who we are: whether the token is accepted, without telling anybody anything. An answer is a delivery of no
+    /// message.
+    fn introduce(&self) -> BoxFuture<'_, Outcome>;
 }
 
 /// What became of one attempt.

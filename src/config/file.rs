@@ -21,7 +21,11 @@ pub(super) fn entries(file: &SourceFile, problems: &mut Vec<Problem>) -> Vec<Ent
         Ok(bytes) => bytes,
         Err(error) => {
             let advice = "name a file that this user can read, or write one with `pillarbox init`";
-            problems.push(whole(0, format!("the file cannot be read ({})", error.kind()), advice));
+            let what = match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                kind => format!("the file cannot be read ({kind})"),
+            };
+            problems.push(whole(0, what, advice));
             return Vec::new();
         }
     };

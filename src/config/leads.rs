@@ -30,6 +30,8 @@ pub struct LeadsConfig {
     pub chat_id: Option<Secret>,
     /// Who sends notifications, `auto` resolved.
     pub delivery: Delivery,
+    /// Whether that was chosen; by `auto` nobody may be told because something is unset.
+    pub delivery_is_chosen: bool,
     /// Opens `/rest` and `/v1/leads`; unset means that they answer 503.
     pub service_role_key: Option<Secret>,
     /// Recognised, and may do nothing.
@@ -41,6 +43,12 @@ pub struct LeadsConfig {
 }
 
 impl LeadsConfig {
+    /// Whether leads come in and nobody is told of them, and nobody has said that this is meant.
+    pub fn is_silent(&self) -> bool {
+        let may_post = self.allow_originless || !self.allowed_origins.is_empty();
+        may_post && self.delivery == Delivery::Off && !self.delivery_is_chosen
+    }
+
     /// Whether pages of `origin` may post. It is compared as a browser writes it, whoever wrote it.
     pub fn allows(&self, origin: &str) -> bool {
         let is_known = |origin: &String| self.allowed_origins.contains(origin);
@@ -84,6 +92,7 @@ impl Checked {
             telegram_timeout: self.duration("leads.telegram_timeout"),
             chat_id,
             delivery,
+            delivery_is_chosen: self.word("leads.delivery") != "auto",
             service_role_key: self.find_secret("leads.service_role_key"),
             anon_key: self.find_secret("leads.anon_key"),
             phone_region: self.word("leads.phone_region").to_owned(),
@@ -128,8 +137,15 @@ pub(super) fn warnings(leads: &LeadsConfig, settings: &[Setting], warn: &mut imp
     if leads.chat_id.is_some() && !settings.iter().any(|setting| is_there(setting, "telegram.token")) {
         warn("leads.chat_id", "telegram.token is unset, so nobody is told of a lead by this process");
     }
+    if leads.is_silent() && leads.chat_id.is_none() {
+        warn(
+            "leads.chat_id",
+            "it is unset, so leads are stored and nobody is told of them; set it, or leads.delivery = \"off\" if that is meant",
+        );
+    }
     match &leads.service_role_key {
-        None => warn("leads.service_role_key", "it is unset, so /rest and /v1/leads answer 503"),
+        None if leads.delivery != Delivery::Rpc => {}
+        None => warn("leads.service_role_key", "it is unset, so /rest answers 503 and nobody can claim a lead"),
         Some(key) => warn_if_short("leads.service_role_key", key, warn),
     }
     if let Some(key) = &leads.anon_key {

@@ -230,4 +230,8 @@ impl Messenger for Dying {
         }
         .boxed()
     }
+
+    fn introduce(&self) -> BoxFuture<'_, Outcome> {
+        self.messenger.introduce()
+    }
 }

@@ -33,6 +33,7 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// A chat that is wrong, or that the bot may not write in, shows itself only when the first lead comes.
+const NOBODY_IS_TOLD: &str = "leads are stored and nobody is told of them: leads.chat_id or telegram.token is unset; see `pillarbox config check`";
 const SMOKE_IS_DUE: &str = "no test message was sent to the chat of leads yet; run `pillarbox leads smoke`";
 
 /// What a server is put together from.
@@ -62,11 +63,13 @@ impl Host {
     pub(crate) async fn build(parts: HostParts) -> anyhow::Result<Self> {
         let HostParts { config, db, listener, metrics, stop } = parts;
         let app = Arc::new(assemble(&config, db, stop.clone()).await?);
-        if app.lead_smoke_is_due() {
-            tracing::warn!("{SMOKE_IS_DUE}");
-        }
         let driver = Driver::new(Arc::clone(&app));
         Ok(Self { config, app, driver, listener, metrics, stop })
+    }
+
+    /// What whoever installed this should still do, besides what the configuration's warnings say.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        self.app.lead_smoke_is_due().then_some(SMOKE_IS_DUE)
     }
 
     /// Where it will listen.
@@ -171,7 +174,10 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
             _ => Ok(()),
         }),
-        ReadyCheck::advice("leads", move || leads.lead_smoke_is_due().then(|| SMOKE_IS_DUE.to_owned())),
+        ReadyCheck::advice("leads", move || {
+            let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);
+            nobody.or_else(|| leads.lead_smoke_is_due().then_some(SMOKE_IS_DUE)).map(str::to_owned)
+        }),
     ]
 }
 

@@ -21,7 +21,8 @@ pub(crate) fn announce(tx: &Tx<'_>, delivery: Delivery, limit: i64) -> Result<us
             tx.publish(&Event::LeadReceived(standing.lead))?;
             sql::claim::mark_announced(tx, row)?;
             match (standing.status, delivery) {
-                (NotificationStatus::Pending, Delivery::Off) => {
+                // One that a person has asked for waits for whoever sends next.
+                (NotificationStatus::Pending, Delivery::Off) if standing.retries == 0 => {
                     sql::claim::mark_disabled(tx, row)?;
                 }
                 (NotificationStatus::Pending, _) => tx.wake(LEADS),

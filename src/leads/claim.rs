@@ -12,6 +12,11 @@ use crate::kernel::store::{StoreError, Tx};
 /// A claim that is older than this and was never completed may be taken over (contract: 15 minutes).
 pub(super) const STALE_AFTER_MS: i64 = 15 * 60 * 1000;
 
+/// The instants before and after which a claim is not believed now.
+pub(super) const fn not_to_be_believed(now: UnixMs) -> (UnixMs, UnixMs) {
+    (now.saturating_sub(STALE_AFTER_MS), now.saturating_add(STALE_AFTER_MS))
+}
+
 /// What the callers of the RPC surface are told of a lead that is not there, or not under this request id.
 const MISSING: &str = "missing";
 
@@ -78,9 +83,10 @@ impl Standing {
             .then(|| self.attempted_at.map_or(i64::MAX, |at| now.saturating_sub(at)))
     }
 
-    /// Whether it waits, or its claim is too old to be believed.
+    /// Whether it waits, or its claim is too old to be believed. One from as far in the future is none either: the clock
+    /// was wrong then or is now, and nobody would take the lead over before that day has come.
     pub(super) fn is_claimable(&self, now: UnixMs) -> bool {
-        let is_stale = self.sending_for_ms(now).is_some_and(|age| age > STALE_AFTER_MS);
+        let is_stale = self.sending_for_ms(now).is_some_and(|age| !(-STALE_AFTER_MS..=STALE_AFTER_MS).contains(&age));
         self.status == NotificationStatus::Pending || is_stale
     }
 }
@@ -120,7 +126,30 @@ pub(crate) fn complete(
     ending: &Ending,
     attempt: Option<i64>,
 ) -> Result<Completed, StoreError> {
-    let Some(standing) = find(tx, lead_id, request_id)? else { return Ok(Completed::Unchanged) };
+    complete_found(tx, find(tx, lead_id, request_id)?, ending, attempt)
+}
+
+/// The same for our own worker, whose attempt is fence enough: a request id that somebody changes while the message is
+/// under way must not have it sent again.
+///
+/// # Errors
+/// The store's.
+pub(super) fn complete_attempt(
+    tx: &Tx<'_>,
+    lead_id: &str,
+    ending: &Ending,
+    attempt: i64,
+) -> Result<Completed, StoreError> {
+    complete_found(tx, sql::claim::find(tx, lead_id)?, ending, Some(attempt))
+}
+
+fn complete_found(
+    tx: &Tx<'_>,
+    found: Option<Standing>,
+    ending: &Ending,
+    attempt: Option<i64>,
+) -> Result<Completed, StoreError> {
+    let Some(standing) = found else { return Ok(Completed::Unchanged) };
     let is_last = attempt.is_none_or(|attempt| attempt == standing.attempts);
     if standing.status != NotificationStatus::Sending || !is_last {
         return Ok(Completed::Unchanged);

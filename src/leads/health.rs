@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::claim::STALE_AFTER_MS;
+use super::claim::not_to_be_believed;
 use super::{NotificationStatus, sql};
 use crate::kernel::clock::rfc3339;
 use crate::kernel::store::{StoreError, Tx};
@@ -100,13 +100,14 @@ impl Health {
 /// # Errors
 /// The store's.
 pub(crate) fn health(tx: &Tx<'_>) -> Result<Health, StoreError> {
+    let (before, after) = not_to_be_believed(tx.now());
     let mut health = Health {
         pending: queue(tx, NotificationStatus::Pending)?,
         sending: queue(tx, NotificationStatus::Sending)?,
         sent: queue(tx, NotificationStatus::Sent)?,
         failed: queue(tx, NotificationStatus::Failed)?,
         disabled: queue(tx, NotificationStatus::Disabled)?,
-        stale_sending: sql::stats::stale(tx, tx.now().saturating_sub(STALE_AFTER_MS), COUNT_CAP)?,
+        stale_sending: sql::stats::stale(tx, before, after, COUNT_CAP)?,
         count_cap: COUNT_CAP,
         alerts: Vec::new(),
     };

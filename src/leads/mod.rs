@@ -21,8 +21,9 @@
 //! - A lead of another program is announced once: `src/leads/tests/others.rs::a_lead_of_another_program_is_announced_once`.
 //! - A row in another encoding, or with numbers at their limits, is told like any other:
 //!   `src/leads/tests/summaries.rs::a_row_in_another_encoding_is_told_and_stops_nobody`.
-//! - The summary is plain text of at most 3500 characters, and no value breaks a line of it:
-//!   `src/leads/tests/summaries.rs::no_value_breaks_a_line_or_pushes_out_another`.
+//! - The summary is plain text of at most 3500 characters, and no value breaks a line of it but the last one, what
+//!   remains to be asked: `src/leads/tests/summaries.rs::no_value_breaks_a_line_or_pushes_out_another`,
+//!   `src/leads/tests/summaries.rs::the_text_is_cut_within_both_limits`.
 //! - No check that is not known gets a label into the summary by the way of a form:
 //!   `src/leads/tests/others.rs::a_hostile_preparation_is_cleaned_whoever_wrote_it`.
 //! - What is repeated costs the same among any number of sent leads:
@@ -33,8 +34,10 @@
 //!   if the first message did arrive there is a second one with the same ID
 //!   (`src/leads/tests/claims.rs::a_claim_is_taken_over_after_fifteen_minutes_and_not_at_them`). After a day, or three
 //!   claims, it is given up as `failed` (`src/leads/tests/claims.rs::what_is_being_sent_for_over_a_day_is_given_up`).
-//! - A clock that jumps ahead makes a claim old while its send is under way: what this process has in [`Hands`] is
-//!   neither taken by the worker nor given to a caller. A sender elsewhere has no such protection.
+//! - A clock that jumps, ahead or back, by more than 15 minutes makes a claim one that is not believed while its send is
+//!   under way: what this process has in [`Hands`] is neither taken by the worker nor given to a caller
+//!   (`src/leads/notify/tests/pass.rs::what_is_in_hand_is_taken_by_nobody_whatever_the_clock_says`). A sender elsewhere
+//!   has no such protection.
 //! - Between the insert of another program and the pass that announces it there is no `created` event; it may be
 //!   claimed, and even sent, before that.
 //!
@@ -66,7 +69,7 @@ pub(crate) use error_code::ErrorCode;
 pub(crate) use hands::Hands;
 pub(crate) use intake::{Answer, Submission, Visitor, accept, prune_rate_limits};
 pub(crate) use lead::{CrmStatus, NotificationStatus};
-pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry, retry_by_hand};
+pub(crate) use retry::{Retry, RetryReason, enqueue_disabled, request_retry, retry_by_hand, retry_failed};
 pub(crate) use summary::{SummaryError, summary};
 pub(crate) use take::{Candidate, Taken, next_for_worker, take};
 

@@ -3,6 +3,7 @@
 
 use super::claim::{self, Standing};
 use super::{Error, LEADS, NotificationStatus, sql};
+use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
 
 /// Why a person asks for it.
@@ -95,6 +96,19 @@ pub(crate) fn enqueue_disabled(tx: &Tx<'_>, reason: RetryReason, limit: i64) -> 
         again(tx, standing, reason)?;
     }
     Ok(disabled.len())
+}
+
+/// Up to `limit` notifications that had failed by `begun` wait again; how many. Fewer than `limit`: those were the last.
+/// One that fails anew meanwhile was claimed later, and is not taken twice.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn retry_failed(tx: &Tx<'_>, reason: RetryReason, begun: UnixMs, limit: i64) -> Result<usize, StoreError> {
+    let failed = sql::claim::oldest_failed(tx, begun, limit)?;
+    for standing in &failed {
+        again(tx, standing, reason)?;
+    }
+    Ok(failed.len())
 }
 
 fn again(tx: &Tx<'_>, standing: &Standing, reason: RetryReason) -> Result<i64, StoreError> {

@@ -62,7 +62,7 @@ pub(super) struct Preparation {
 /// # Errors
 /// [`SummaryError`].
 pub(crate) fn summary(tx: &Tx<'_>, lead_id: &str) -> Result<String, SummaryError> {
-    let row = sql::summary::find_row(tx, lead_id)?.ok_or(SummaryError::NotFound)?;
+    let row = sql::summary::find_row_of(tx, lead_id)?.ok_or(SummaryError::NotFound)?;
     of_row(tx, row)
 }
 

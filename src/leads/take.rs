@@ -30,9 +30,9 @@ pub(crate) enum Taken {
     Claimed {
         /// The lead.
         lead_id: String,
-        /// The id its form gave it.
+        /// The id its form gave it, for the log.
         request_id: Option<String>,
-        /// The number of this attempt: the fence of [`claim::complete`].
+        /// The number of this attempt: the fence of [`claim::complete_attempt`].
         attempt: i64,
         /// What to send, or the code under which to complete it at once.
         summary: Result<String, ErrorCode>,
@@ -48,8 +48,8 @@ pub(crate) enum Taken {
 /// # Errors
 /// The store's.
 pub(crate) fn next_for_worker(tx: &Tx<'_>, hands: &Hands) -> Result<Option<Candidate>, StoreError> {
-    let before = tx.now().saturating_sub(claim::STALE_AFTER_MS);
-    let stale = sql::claim::oldest_sending(tx, before, LOOKED_AT)?;
+    let (before, after) = claim::not_to_be_believed(tx.now());
+    let stale = sql::claim::oldest_sending(tx, before, after, LOOKED_AT)?;
     let oldest = stale.into_iter().find(|standing| !hands.holds(&standing.lead.id));
     let next = match oldest {
         Some(standing) => Some(standing),

@@ -131,25 +131,24 @@ fn what_is_probably_not_meant_is_a_warning_once_there_are_leads() {
         found.dedup();
         found
     };
-    assert_eq!(warned(&[origin]), ["leads.service_role_key"]);
-    assert_eq!(warned(&["leads.min_fill_ms=500"]), ["leads.allowed_origins", "leads.service_role_key"]);
-    assert_eq!(
-        warned(&["leads.allowed_origins=http://a.example"]),
-        ["leads.allowed_origins", "leads.service_role_key"]
-    );
-    assert_eq!(warned(&["leads.allowed_origins=http://localhost:3000"]), ["leads.service_role_key"]);
-    assert_eq!(warned(&["leads.allow_originless=true"]), ["leads.service_role_key"]);
+    assert_eq!(warned(&[origin]), ["leads.chat_id"], "leads come in and nobody is told");
+    assert_eq!(warned(&[origin, "leads.delivery=off"]), [""; 0], "that is meant");
+    assert_eq!(warned(&[origin, "leads.delivery=rpc"]), ["leads.service_role_key"], "nobody could claim");
+    assert_eq!(warned(&["leads.min_fill_ms=500"]), ["leads.allowed_origins"]);
+    assert_eq!(warned(&["leads.allowed_origins=http://a.example"]), ["leads.allowed_origins", "leads.chat_id"]);
+    assert_eq!(warned(&["leads.allowed_origins=http://localhost:3000"]), ["leads.chat_id"]);
+    assert_eq!(warned(&["leads.allow_originless=true"]), ["leads.chat_id"]);
     // A secret in an argument is a warning of its own.
-    assert_eq!(warned(&[origin, &key]), ["leads.service_role_key"]);
+    assert_eq!(warned(&[origin, &key]), ["leads.chat_id", "leads.service_role_key"]);
     let variables = |more: &[(&'static str, &'static str)]| {
         let all = [("SUPABASE_SERVICE_ROLE_KEY", SECRET)].into_iter().chain(more.iter().copied());
         let config = load(set(&[origin]).with_variables(all));
         warnings_of(&config)
     };
-    assert_eq!(variables(&[]), [""; 0]);
+    assert_eq!(variables(&[]), ["leads.chat_id"]);
     assert_eq!(variables(&[("PILLARBOX_LEADS__CHAT_ID", CHAT)]), ["leads.chat_id"]);
     assert_eq!(variables(&[("PILLARBOX_LEADS__CHAT_ID", CHAT), ("TELEGRAM_BOT_TOKEN", TOKEN)]), [""; 0]);
-    assert_eq!(variables(&[("SUPABASE_ANON_KEY", "short")]), ["leads.anon_key"]);
+    assert_eq!(variables(&[("SUPABASE_ANON_KEY", "short")]), ["leads.chat_id", "leads.anon_key"]);
     assert_eq!(warned(&["http.trusted_proxies=0.0.0.0/0"]), ["http.trusted_proxies"]);
 }
 

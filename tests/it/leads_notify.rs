@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::dev::Dev;
 use crate::harness::file::{column, value};
 use crate::harness::http::Client;
-use crate::harness::until;
+use crate::harness::{Place, until};
 
 /// The chat of leads in `dev`: a group.
 const CHAT: i64 = -1001;
@@ -48,6 +48,15 @@ fn service(dev: &Dev) -> Client {
     let ready = std::fs::read(dev.place.path("dev.ready")).expect("the ready file");
     let ready: Value = serde_json::from_slice(&ready).expect("it is JSON");
     Client::new(dev.http.url(), ready["service_role_key"].as_str())
+}
+
+/// What a site's form posts.
+fn form(request_id: &str) -> Value {
+    json!({
+        "schema_version": 1, "request_id": request_id, "form_version": "2.1", "form_fill_ms": 5000,
+        "client": {"name": "Boris", "phone": "9991234567", "city": "Kazan"}, "mortgage": {"scenario": "a flat"},
+        "personal_data_consent": "yes", "consent": true,
+    })
 }
 
 /// The request id of every message that the fake accepted, oldest first.
@@ -179,11 +188,7 @@ fn a_site_is_answered_while_telegram_hangs_and_its_repeat_tells_nobody_twice() {
     let dev = Dev::start(&[&SETS[..], &["leads.allow_originless=true"]].concat());
     let conn = dev.writer();
     dev.fault(&json!({"chat_id": CHAT, "status": 500, "delay_ms": 20_000}));
-    let lead = json!({
-        "schema_version": 1, "request_id": "IP-20261130-HANGING1", "form_version": "2.1", "form_fill_ms": 5000,
-        "client": {"name": "Boris", "phone": "9991234567", "city": "Kazan"}, "mortgage": {"scenario": "a flat"},
-        "personal_data_consent": "yes", "consent": true,
-    });
+    let lead = form("IP-20261130-HANGING1");
     let stored = dev.http.post("/leads", &lead);
     assert_eq!((stored.status, &stored.json()["notification_status"]), (201, &json!("pending")), "{}", stored.body);
     let id: String = value(&conn, "SELECT id FROM broker_leads", []);
@@ -194,6 +199,26 @@ fn a_site_is_answered_while_telegram_hangs_and_its_repeat_tells_nobody_twice() {
     assert_eq!(dev.http.post("/leads", &lead).status, 200);
     run_job(&dev);
     assert_eq!((standing(&conn, &id).1, dev.texts(CHAT).len()), (1, 0), "a repeated form repeats no failed attempt");
+}
+
+#[test]
+fn sixty_four_equal_posts_at_once_make_one_lead_and_one_notification() {
+    let dev = Dev::start(&[&SETS[..], &["leads.allow_originless=true"]].concat());
+    let conn = dev.writer();
+    let lead = form("IP-20261130-MANYATONCE");
+    let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+        let posts: Vec<_> = (0..64).map(|_| scope.spawn(|| dev.http.post("/leads", &lead).status)).collect();
+        posts.into_iter().map(|post| post.join().expect("an answer")).collect()
+    });
+    statuses.sort_unstable();
+    assert_eq!((statuses[63], &statuses[..63]), (201, &[200; 63][..]));
+    let rows: Vec<String> = column(&conn, "SELECT id FROM broker_leads", []);
+    let [id] = &rows[..] else { panic!("one lead: {rows:?}") };
+    until_standing(&conn, id, "sent", 1);
+    run_job(&dev);
+    let events: Vec<String> = column(&conn, "SELECT event_type FROM broker_lead_events ORDER BY id", []);
+    assert_eq!(events, ["created", "notification_sent"]);
+    assert_eq!(ids(&dev), ["IP-20261130-MANYATONCE"]);
 }
 
 #[test]
@@ -301,9 +326,13 @@ fn without_a_smoke_test_readiness_says_so_and_stays() {
     let check = &ready.json()["checks"]["leads"];
     assert_eq!((ready.status, &check["ok"]), (200, &json!(true)), "{}", ready.body);
     assert!(check["detail"].as_str().is_some_and(|detail| detail.contains("leads smoke")), "{}", ready.body);
-    assert_eq!(dev.process.log().matches("leads smoke").count(), 1, "{}", dev.process.log());
+    assert_eq!(dev.process.log().matches("leads smoke").count(), 0, "the fake's chat is nobody's to be asked");
     let passed = json!({"chat_id": CHAT, "smoke_passed_at": dev.now()});
     std::fs::write(dev.place.data().join("lead-chat.json"), passed.to_string()).expect("a command beside wrote it");
-    run_job(&dev);
-    assert_eq!(dev.http.get("/readyz").json()["checks"]["leads"], json!({"ok": true}));
+    assert_eq!(dev.http.get("/readyz").json()["checks"]["leads"], json!({"ok": true}), "seen at once");
+    let place = Place::new();
+    let (_fake, fake_url) = place.start_fake();
+    let mut serve = place.start_serve(&fake_url, &[&format!("leads.chat_id={CHAT}")]);
+    serve.serving_url();
+    assert_eq!(serve.log().matches("leads smoke").count(), 1, "{}", serve.log());
 }

@@ -59,6 +59,7 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     let starting = start(sources, &first, options.fake.as_deref(), &stop);
     let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(stopped_early()) };
     let Started { host, others, keys, url, api, db, leads } = started?;
+    tracing::info!(url, data_dir = %db.dir().display(), "pillarbox dev is serving: no token, no network");
     let serving = tokio::spawn(host.run(others));
     if let Some(path) = &options.ready_file {
         keys.write_ready_file(path, &url, &leads)?;

@@ -71,6 +71,9 @@ fn announce(config: &Config, db: &Db, host: &Host) -> anyhow::Result<()> {
     for warning in config.warnings() {
         tracing::warn!("{}: {}", warning.key, warning.text);
     }
+    if let Some(advice) = host.advice() {
+        tracing::warn!("{advice}");
+    }
     if db.dir().join("dev").exists() {
         tracing::warn!(
             "dev has used this directory: its people are made up, and what it put off by its own clock waits until then"

@@ -3,7 +3,6 @@
 //!
 //! The order of the checks is the contract's: origin, method, content type, size, JSON, and then the domain's.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +13,12 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
 
 use super::HttpState;
 use super::client_ip::ClientIp;
 use super::decode::{is_json, read};
 use super::lead_envelope::{Refusal, Reply};
+use super::observe::{Cut, cut_off};
 use crate::config::LeadsConfig;
 use crate::leads::{self, Answer, Submission, Visitor};
 
@@ -29,12 +28,15 @@ const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
 /// Seconds for which a browser may remember the two: a change of the configuration shows within the hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
+/// What of a refused origin is told to the log, in characters.
+const LONGEST_ORIGIN: usize = 200;
+
 /// Any request to `/leads`.
 pub(super) async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): ClientIp, request: Request) -> Response {
     let page = Page::of(request.headers(), &state.leads);
     let limit = little_less(state.limits.request);
     let visitor = Visitor { ip, user_agent: user_agent(request.headers()) };
-    let may_post = !matches!(page, Page::Stranger);
+    let may_post = !matches!(page, Page::Stranger(_));
     let reply = saved(limit, async {
         match may_post {
             true => take(&state, request, visitor).await.unwrap_or_else(Reply::from),
@@ -43,9 +45,7 @@ pub(super) async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): Cl
     });
     let reply = reply.await;
     metrics::counter!("pillarbox_leads_requests_total", "outcome" => reply.outcome()).increment(1);
-    if let Reply::Refused { .. } = reply {
-        tracing::info!(error_code = reply.outcome(), "a lead was refused");
-    }
+    page.tell(&reply);
     page.marked(reply)
 }
 
@@ -66,8 +66,12 @@ async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<R
     let written = Arc::clone(&submission);
     let answer = state.db.write(move |tx| leads::accept(tx, &written, &visitor, &rules)).await?;
     drop(submission);
-    if let Answer::Invalid { faults, .. } = &answer {
-        tracing::info!(faults = faults.join(","), "a lead is not valid");
+    match &answer {
+        Answer::Stored { request_id, .. } => tracing::info!(lead.request_id = request_id, "a lead was stored"),
+        Answer::Invalid { faults, .. } => {
+            tracing::info!(error_code = "validation_failed", faults = faults.join(","), "a lead was refused");
+        }
+        _ => {}
     }
     Ok(answer.into())
 }
@@ -75,17 +79,10 @@ async fn take(state: &HttpState, request: Request, visitor: Visitor) -> Result<R
 /// The reply, or what is told instead when it panics or takes too long. What it was to write may still be written, and
 /// a repeat under the same request id is answered as one.
 async fn saved(limit: Duration, reply: impl Future<Output = Reply>) -> Reply {
-    // Nothing of the request is used after its panic, so nothing half-changed can be seen.
-    match tokio::time::timeout(limit, AssertUnwindSafe(reply).catch_unwind()).await {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(_)) => {
-            tracing::error!("a lead's request ended in a panic");
-            Refusal::LeadStorageFailed.into()
-        }
-        Err(_) => {
-            tracing::warn!("a lead's request took too long and was given up");
-            Refusal::BackendUnavailable.into()
-        }
+    match cut_off(limit, reply).await {
+        Ok(reply) => reply,
+        Err(Cut::Panic) => Refusal::LeadStorageFailed.into(),
+        Err(Cut::TooSlow) => Refusal::BackendUnavailable.into(),
     }
 }
 
@@ -106,8 +103,8 @@ enum Page {
     Allowed(HeaderValue),
     /// From no page, which is allowed.
     None,
-    /// From a page, or a program, that is not allowed.
-    Stranger,
+    /// From a page, or a program, that is not allowed: what it calls itself.
+    Stranger(String),
 }
 
 impl Page {
@@ -118,7 +115,23 @@ impl Page {
             (Some(origin), None) if origin.to_str().is_ok_and(|origin| leads.allows(origin)) => {
                 Self::Allowed(origin.clone())
             }
-            _ => Self::Stranger,
+            (origin, _) => {
+                let origin = origin.map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned());
+                Self::Stranger(origin.unwrap_or_default().chars().take(LONGEST_ORIGIN).collect())
+            }
+        }
+    }
+
+    /// Tells the log why a lead was refused. Whose site it was is the first thing that whoever set it up has to know. An
+    /// invalid one has been told with its faults.
+    fn tell(&self, reply: &Reply) {
+        match (reply, self) {
+            (Reply::Refused { why: Refusal::ValidationFailed, .. }, _) => {}
+            (Reply::Refused { .. }, Self::Stranger(origin)) => {
+                tracing::info!(error_code = reply.outcome(), ?origin, "a lead was refused");
+            }
+            (Reply::Refused { .. }, _) => tracing::info!(error_code = reply.outcome(), "a lead was refused"),
+            _ => {}
         }
     }
 

@@ -15,7 +15,7 @@ use super::HttpState;
 use crate::backend::inspect;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
 use crate::leads::NotificationStatus;
-use crate::leads::health::{Health, health};
+use crate::leads::health::{Health, Queue, health};
 
 /// Seconds, from a commit shared by many (0.1 ms) to a request that is about to be given up.
 const SECONDS: [f64; 16] =
@@ -72,8 +72,8 @@ fn describe() {
     );
     describe_gauge!("pillarbox_leads", "Leads by the status of their notification; counts stop at 10000");
     describe_gauge!(
-        "pillarbox_leads_oldest_pending_age_seconds",
-        "How long the oldest pending lead waits, 0 without one"
+        "pillarbox_leads_oldest_age_seconds",
+        "How long the oldest lead has that status, as in /v1/leads/health; 0 without one"
     );
     describe_gauge!("pillarbox_leads_stale_sending", "Leads that are sending for over 15 minutes; stops at 10000");
     describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
@@ -107,11 +107,11 @@ fn set_lead_gauges(health: Result<Health, StoreError>) {
     let value = |of: fn(&Health) -> f64| health.as_ref().map_or(f64::NAN, of);
     for status in NotificationStatus::ALL {
         let queue = health.as_ref().and_then(|health| health.queues().into_iter().find(|(its, _)| *its == status));
-        let count = queue.map_or(f64::NAN, |(_, queue)| number(queue.count));
-        gauge!("pillarbox_leads", "status" => status.as_str()).set(count);
+        let value = |of: fn(&Queue) -> f64| queue.map_or(f64::NAN, |(_, queue)| of(queue));
+        gauge!("pillarbox_leads", "status" => status.as_str()).set(value(|queue| number(queue.count)));
+        let age = value(|queue| number(queue.oldest_age_ms.unwrap_or(0)) / 1000.0);
+        gauge!("pillarbox_leads_oldest_age_seconds", "status" => status.as_str()).set(age);
     }
-    let age = |health: &Health| number(health.pending.oldest_age_ms.unwrap_or(0)) / 1000.0;
-    gauge!("pillarbox_leads_oldest_pending_age_seconds").set(value(age));
     gauge!("pillarbox_leads_stale_sending").set(value(|health| number(health.stale_sending)));
 }
 

@@ -83,7 +83,8 @@ pub(super) async fn cut_off<T>(limit: Duration, answer: impl Future<Output = T>)
 }
 
 fn tell(method: &'static str, route: &str, status: u16, took: Duration) {
-    let took_ms = took.as_secs_f64() * 1000.0;
+    // Two digits are more than a log needs.
+    let took_ms = (took.as_secs_f64() * 100_000.0).round() / 100.0;
     if MONITORING.contains(&route) {
         tracing::debug!(status, took_ms, "request answered");
     } else {

@@ -111,7 +111,8 @@ pub(super) fn classify<'a>(answer: &Answer<'a>) -> Result<&'a RawValue, Failure>
 
 impl Refusal<'_> {
     fn read(&self) -> Failure {
-        if let Some(chat_id) = self.parameters.migrate_to_chat_id {
+        // No chat has the id 0.
+        if let Some(chat_id) = self.parameters.migrate_to_chat_id.filter(|id| *id != 0) {
             return refused(Class::MovedTo(chat_id), FailureCode::Migrated);
         }
         match self.status {

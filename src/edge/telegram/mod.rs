@@ -13,6 +13,7 @@ pub(crate) use client::{Client, TelegramSettings};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use teloxide::payloads::GetMe;
 
 use crate::chat::{Class, FailureCode, Messenger, Outcome, Rendered};
 
@@ -52,6 +53,14 @@ impl Messenger for Client {
             // Only the id is read: a message of a newer Bot API, or none at all, was accepted nevertheless.
             let id = |sent: serde_json::Value| sent.get("message_id").and_then(serde_json::Value::as_i64);
             sent.map_or_else(Outcome::from, |sent| Outcome::Delivered { message_id: id(sent) })
+        }
+        .boxed()
+    }
+
+    fn introduce(&self) -> BoxFuture<'_, Outcome> {
+        async move {
+            let answer = self.call::<_, serde_json::Value>(&GetMe::new()).await;
+            answer.map_or_else(Outcome::from, |_| Outcome::Delivered { message_id: None })
         }
         .boxed()
     }

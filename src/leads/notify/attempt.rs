@@ -11,7 +11,9 @@ use futures_util::FutureExt;
 
 use super::Post;
 use super::code::code_of;
-use crate::chat::{Class, FailureCode, Format, Keyboard, Lane, Outcome, Preview, Rendered, Slot, UNAUTHORIZED_WAIT};
+use crate::chat::{
+    Class, FailureCode, Format, Keyboard, Lane, Outcome, Preview, Rendered, Slot, UNAUTHORIZED_WAIT, millis,
+};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::retry::doubled;
 use crate::leads::ErrorCode;
@@ -116,6 +118,12 @@ impl Post {
             Class::RateLimited { retry_after } => {
                 // The pauses stay in memory: the file knows no chat of leads.
                 self.limiter.rate_limited(attempt.message.chat_id, retry_after);
+                if let Some(wait) = retry_after.filter(|wait| millis(*wait) > PATIENCE_MS) {
+                    tracing::warn!(
+                        wait_s = wait.as_secs(),
+                        "Telegram asks for a long wait before the next message to the chat of leads; they wait for it"
+                    );
+                }
                 Next::Again(self.clock.now())
             }
             Class::MovedTo(to) if attempt.moves < MOST_MOVES => {

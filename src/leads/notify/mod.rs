@@ -38,9 +38,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::recipient::Recipient;
 use self::watch::Watch;
+use super::claim::complete_attempt;
 use super::health::health;
-use super::{Candidate, Completed, Ending, Hands, Taken, announce, complete, next_for_worker, take};
-use crate::chat::{Access, Lane, Limiter, Messenger};
+use super::{Candidate, Completed, Ending, Hands, Taken, announce, next_for_worker, take};
+use crate::chat::{Access, Lane, Limiter, Messenger, Slot, UNAUTHORIZED_WAIT, millis};
 use crate::config::Delivery;
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::store::{Db, StoreError, Tx};
@@ -182,6 +183,9 @@ impl Worker {
                 return Ok(false);
             }
         };
+        if !post.access.is_granted() {
+            return Ok(self.is_let_in(post, slot, report).await);
+        }
         // Held before it is claimed and until its end is recorded, so that nobody in this process takes it meanwhile.
         let _hold = self.hands.hold(&candidate.lead_id);
         match self.take(candidate).await? {
@@ -202,6 +206,18 @@ impl Worker {
         Ok(true)
     }
 
+    /// While the token is refused a lead that is claimed would only fail, and a person would have to ask for each again:
+    /// they wait, and the token is tried with a question that is nobody's message.
+    async fn is_let_in(&self, post: &Post, mut slot: Slot, report: &mut Report) -> bool {
+        slot.start();
+        let answer = post.messenger.introduce().await;
+        post.access.learn(&answer);
+        if !post.access.is_granted() {
+            report.next = Some(post.clock.now().saturating_add(millis(UNAUTHORIZED_WAIT)));
+        }
+        post.access.is_granted()
+    }
+
     async fn take(&self, candidate: Candidate) -> Result<Taken, StoreError> {
         // Telling of what is stored is finishing: it goes on when the disk is low.
         self.db.settle(move |tx: &Tx<'_>| take(tx, &candidate)).await
@@ -209,14 +225,16 @@ impl Worker {
 
     async fn complete(&self, attempted: Attempted, report: &mut Report) -> Result<(), StoreError> {
         let Attempted { lead_id, request_id, attempt, ending } = attempted;
+        let request_id = request_id.as_deref();
         let (lead, end) = (lead_id.clone(), ending.clone());
-        let complete = move |tx: &Tx<'_>| complete(tx, &lead, request_id.as_deref(), &end, Some(attempt));
+        let complete = move |tx: &Tx<'_>| complete_attempt(tx, &lead, &end, attempt);
         match (self.db.settle(complete).await?, ending) {
             (Completed::Unchanged, _) => {
                 count("overtaken");
                 report.overtaken += 1;
                 tracing::warn!(
                     lead.id = lead_id,
+                    lead.request_id = request_id,
                     attempt,
                     "a lead was dealt with by somebody else before its answer came"
                 );
@@ -224,12 +242,24 @@ impl Worker {
             (_, Ending::Sent) => {
                 count("sent");
                 report.sent += 1;
-                tracing::debug!(lead.id = lead_id, attempt, "the broker was told of a lead");
+                tracing::info!(
+                    lead.id = lead_id,
+                    lead.request_id = request_id,
+                    attempt,
+                    "the broker was told of a lead"
+                );
             }
             (_, Ending::Failed(code)) => {
                 count("failed");
                 report.failed += 1;
-                tracing::warn!(lead.id = lead_id, attempt, code = code.as_str(), "the broker was not told of a lead");
+                let code = code.as_str();
+                tracing::warn!(
+                    lead.id = lead_id,
+                    lead.request_id = request_id,
+                    attempt,
+                    code,
+                    "the broker was not told of a lead"
+                );
             }
         }
         Ok(())

@@ -89,7 +89,7 @@ impl Recipient {
     fn change(&self, change: impl Fn(&mut Known)) -> io::Result<()> {
         change(&mut self.known());
         // Held until the new file is in place; a file system without locks leaves the replacing alone to do it.
-        let lock = self.create(LOCK_NAME)?;
+        let lock = self.lock()?;
         let _ = lock.lock();
         let mut latest = self.read().unwrap_or_else(|| *self.known());
         change(&mut latest);
@@ -117,9 +117,20 @@ impl Recipient {
         File::open(&self.dir)?.sync_all()
     }
 
+    fn lock(&self) -> io::Result<File> {
+        match self.create(LOCK_NAME) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                OpenOptions::new().write(true).open(self.dir.join(LOCK_NAME))
+            }
+            created => created,
+        }
+    }
+
+    /// A new file. One that is there already is not taken for it: it may be a link, put there by whoever has the
+    /// directory, to a file that root would then give away or write over.
     fn create(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(FOR_THE_OWNER).open(self.dir.join(name))?;
+        let file = options.write(true).create_new(true).mode(FOR_THE_OWNER).open(self.dir.join(name))?;
         let (dir, own) = (self.dir.metadata()?, file.metadata()?);
         // Made by root, it would be closed to the server whose directory this is.
         if (dir.uid(), dir.gid()) != (own.uid(), own.gid()) {
@@ -173,6 +184,24 @@ mod tests {
             let owner = std::fs::metadata(dir.path().join(name)).unwrap();
             assert_eq!((owner.uid(), owner.gid()), (4711, 4711), "{name}");
         }
+    }
+
+    #[test]
+    fn nothing_behind_a_link_is_given_away_or_written_over() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = elsewhere.path().join("file");
+        std::fs::write(&file, "precious").unwrap();
+        let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+        let before = owner(&file);
+        // Only root gives files away; for anybody else the first half is true anyway.
+        let _ = std::os::unix::fs::chown(dir.path(), Some(4711), Some(4711));
+        for name in [FILE_NAME, NEW_FILE_NAME, LOCK_NAME] {
+            std::os::unix::fs::symlink(&file, dir.path().join(name)).unwrap();
+        }
+        let recipient = open(dir.path(), "-42");
+        recipient.smoke_passed(7).unwrap();
+        assert_eq!((owner(&file), std::fs::read_to_string(&file).unwrap()), (before, "precious".to_owned()));
+        assert_eq!(open(dir.path(), "-42").smoke_passed_at(), Some(7));
     }
 
     #[test]

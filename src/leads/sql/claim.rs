@@ -1,6 +1,7 @@
 //! Where a lead's notification stands and how that changes: claims, endings, retries, and what becomes of a lead of
 //! another program. Each change counts within the CHECK of its column, so that no row can refuse it and hold up others;
-//! and each moves `updated_at` on, also within a millisecond, so that the trigger for those who do not has nothing to do.
+//! and each moves `updated_at` on, also within a millisecond, so that the trigger for those who do not has nothing to do;
+//! one that a program set beyond the year 9999 begins again there, since nothing can be added to the last number.
 
 use rusqlite::{Row, named_params};
 use serde_json::Value;
@@ -30,13 +31,18 @@ pub(super) const FIND: &str = standing!("WHERE id = :id");
 const FIND_ROW: &str = standing!("WHERE rowid = :row");
 pub(super) const OLDEST_SENDING: &str = standing!(
     "INDEXED BY broker_leads_sending WHERE notification_status = 'sending'
-       AND (notification_attempted_at IS NULL OR notification_attempted_at < :before)
+       AND (notification_attempted_at IS NULL OR notification_attempted_at < :before
+            OR notification_attempted_at > :after)
      ORDER BY notification_attempted_at, id LIMIT :limit"
 );
 pub(super) const NEXT_PENDING: &str =
     standing!("INDEXED BY broker_leads_pending WHERE notification_status = 'pending' ORDER BY created_at, id LIMIT 1");
 pub(super) const OLDEST_DISABLED: &str = standing!(
     "INDEXED BY broker_leads_disabled WHERE notification_status = 'disabled' ORDER BY created_at, id LIMIT :limit"
+);
+pub(super) const OLDEST_FAILED: &str = standing!(
+    "INDEXED BY broker_leads_failed WHERE notification_status = 'failed'
+       AND COALESCE(notification_attempted_at, 0) <= :begun ORDER BY created_at, id LIMIT :limit"
 );
 pub(super) const UNANNOUNCED: &str =
     standing!("INDEXED BY broker_leads_unannounced WHERE announced_at IS NULL ORDER BY created_at, id LIMIT :limit");
@@ -68,10 +74,15 @@ pub(crate) fn find_row(tx: &Tx<'_>, row: i64) -> Result<Option<Standing>, StoreE
     tx.query_opt(FIND_ROW, named_params! { ":row": row }, standing)
 }
 
-/// Leads that have been `sending` since before that, the longest first; those of which nobody noted since when come
-/// before them.
-pub(crate) fn oldest_sending(tx: &Tx<'_>, before: UnixMs, limit: i64) -> Result<Vec<Standing>, StoreError> {
-    tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":limit": limit }, standing)
+/// Leads that are `sending` since before `:before`, the longest first; before them those of which nobody noted since
+/// when, and behind them those that will be since after `:after`.
+pub(crate) fn oldest_sending(
+    tx: &Tx<'_>,
+    before: UnixMs,
+    after: UnixMs,
+    limit: i64,
+) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(OLDEST_SENDING, named_params! { ":before": before, ":after": after, ":limit": limit }, standing)
 }
 
 /// The lead that waits longest.
@@ -82,6 +93,11 @@ pub(crate) fn next_pending(tx: &Tx<'_>) -> Result<Option<Standing>, StoreError> 
 /// Leads that nobody is told of, the oldest first.
 pub(crate) fn oldest_disabled(tx: &Tx<'_>, limit: i64) -> Result<Vec<Standing>, StoreError> {
     tx.query_all(OLDEST_DISABLED, named_params! { ":limit": limit }, standing)
+}
+
+/// Failed leads whose last claim was no later than that, the oldest first.
+pub(crate) fn oldest_failed(tx: &Tx<'_>, begun: UnixMs, limit: i64) -> Result<Vec<Standing>, StoreError> {
+    tx.query_all(OLDEST_FAILED, named_params! { ":begun": begun, ":limit": limit }, standing)
 }
 
 /// Leads whose arrival is not recorded, the oldest first.
@@ -117,7 +133,8 @@ pub(crate) fn mark_sent(tx: &Tx<'_>, row: i64) -> Result<usize, StoreError> {
 pub(crate) fn mark_failed(tx: &Tx<'_>, row: i64, error_code: &str) -> Result<usize, StoreError> {
     let sql = "
         UPDATE broker_leads
-        SET notification_status = 'failed', notification_last_error = :error_code, updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
+        SET notification_status = 'failed', notification_last_error = :error_code,
+            updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
         WHERE rowid = :row AND notification_status IN ('pending', 'sending')";
     tx.execute(sql, named_params! { ":row": row, ":error_code": error_code, ":now": tx.now() })
 }
@@ -139,7 +156,8 @@ pub(crate) fn mark_pending_again(tx: &Tx<'_>, row: i64, reason_code: &str) -> Re
 /// A waiting lead that nobody is to be told of.
 pub(crate) fn mark_disabled(tx: &Tx<'_>, row: i64) -> Result<usize, StoreError> {
     let sql = "
-        UPDATE broker_leads SET notification_status = 'disabled', updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
+        UPDATE broker_leads
+        SET notification_status = 'disabled', updated_at = MAX(:now, MIN(updated_at, 253402300799999) + 1)
         WHERE rowid = :row AND notification_status = 'pending'";
     tx.execute(sql, named_params! { ":row": row, ":now": tx.now() })
 }

@@ -1,4 +1,4 @@
-//! Statements that only look: lists, one lead whole, counts. And the two that delete.
+//! Statements that only look: lists, an export, one lead whole with its events.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, named_params};

@@ -1,4 +1,4 @@
-//! Every statement on `broker_leads`, `broker_lead_events` and `broker_lead_rate_limits`: claims, intake, lists.
+//! Every statement on `broker_leads`, `broker_lead_events` and `broker_lead_rate_limits`, by what it is for.
 
 pub(super) mod claim;
 pub(super) mod intake;
@@ -25,6 +25,7 @@ pub(super) fn plans() -> Vec<(&'static str, &'static str)> {
         (claim::OLDEST_SENDING, "broker_leads_sending"),
         (claim::NEXT_PENDING, "broker_leads_pending"),
         (claim::OLDEST_DISABLED, "broker_leads_disabled"),
+        (claim::OLDEST_FAILED, "broker_leads_failed"),
         (claim::UNANNOUNCED, "broker_leads_unannounced"),
         (lists::LIST_ALL, "broker_leads_by_age (created_at>? AND (created_at,id)<(?,?))"),
         (lists::EXPORT_ALL, "broker_leads_by_age ((created_at,id)>(?,?) AND created_at<?)"),

@@ -119,9 +119,11 @@ pub(crate) fn queue(
 pub(super) const STALE: &str = "
     SELECT count(*) AS n FROM (
         SELECT 1 FROM broker_leads INDEXED BY broker_leads_sending
-        WHERE notification_status = 'sending' AND COALESCE(notification_attempted_at, 0) < :before LIMIT :cap)";
+        WHERE notification_status = 'sending'
+          AND (COALESCE(notification_attempted_at, 0) < :before OR notification_attempted_at > :after) LIMIT :cap)";
 
-/// Leads that have been `sending` since before that, or nobody knows since when; counted no further than `cap`.
-pub(crate) fn stale(tx: &Tx<'_>, before: UnixMs, cap: i64) -> Result<i64, StoreError> {
-    tx.query_one(STALE, named_params! { ":before": before, ":cap": cap }, |row| row.get("n"))
+/// Leads that are `sending` since before or after those instants, or nobody knows since when; counted no further than
+/// `cap`.
+pub(crate) fn stale(tx: &Tx<'_>, before: UnixMs, after: UnixMs, cap: i64) -> Result<i64, StoreError> {
+    tx.query_one(STALE, named_params! { ":before": before, ":after": after, ":cap": cap }, |row| row.get("n"))
 }

@@ -6,7 +6,7 @@ use crate::kernel::store::{StoreError, Tx, lossy_text};
 use crate::leads::summary::{Preparation, Told};
 
 /// The row of that lead.
-pub(crate) fn find_row(tx: &Tx<'_>, lead_id: &str) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_row_of(tx: &Tx<'_>, lead_id: &str) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT rowid AS row FROM broker_leads WHERE id = :id";
     tx.query_opt(sql, named_params! { ":id": lead_id }, |row| row.get("row"))
 }

@@ -118,6 +118,8 @@ async fn an_ending_is_recorded_in_the_row_its_events_and_the_outbox() {
     assert_eq!(end(&world, 1, Ending::Sent, None).await, Completed::Sent);
     let row = world.row(&lead).await;
     assert_eq!((row.status.as_str(), row.error, row.updated_at), ("sent", None, START + MINUTE));
+    let times = "SELECT concat_ws(' ', notification_attempted_at, notification_sent_at) FROM broker_leads";
+    assert_eq!(world.column(times).await, [format!("{START} {}", START + MINUTE)]);
     assert_eq!(world.events().await, [r#"notification_sent {"attempt":1}"#]);
     let payload = world.column("SELECT payload FROM outbox_events").await;
     assert_eq!(payload, [format!(r#"{{"attempt":1,"lead_id":"{lead}","request_id":"{}"}}"#, request(1))]);
@@ -145,7 +147,7 @@ async fn a_failed_lead_waits_again_when_a_person_asks_and_begins_a_new_cycle() {
 
     let woken = world.db.subscribe(LEADS);
     assert_eq!(retry(&world, 1).await, Retry { retry_requested: true, current_status: "pending", retry_count: 1 });
-    woken.notified().await;
+    assert!(world.is_woken(&woken).await, "the worker is woken");
     assert_eq!(retry(&world, 1).await, Retry { retry_requested: false, current_status: "pending", retry_count: 1 });
     let row = world.row(&lead).await;
     assert_eq!((row.attempts, row.cycle, row.error.as_deref()), (3, 0, Some("notification_failed")));
@@ -205,4 +207,43 @@ async fn disabled_leads_wait_when_a_person_asks_in_batches() {
     let expected = r#"notification_retry_requested {"reason_code":"manual_recovery","retry_count":1}"#;
     assert_eq!(world.events().await, [expected; 3]);
     assert!(matches!(work(&world).await, Some(Taken::Claimed { .. })));
+}
+
+#[tokio::test]
+async fn a_claim_from_the_future_is_not_believed() {
+    let world = World::new();
+    world.insert(1, "pending").await;
+    claim_it(&world, &id(1), Some(request(1))).await;
+    // The clock is put right: it was a year ahead when the lead was claimed.
+    let ahead = |ms: i64| {
+        move |tx: &Tx<'_>| {
+            let sql = "UPDATE broker_leads SET notification_attempted_at = ?1";
+            tx.execute(sql, [tx.now() + ms]).unwrap();
+        }
+    };
+    world.write(ahead(15 * MINUTE)).await;
+    assert_eq!(claim_it(&world, &id(1), Some(request(1))).await, lost("sending", 1));
+    assert_eq!(work(&world).await, None);
+    world.write(ahead(365 * 86_400_000)).await;
+    assert_eq!(world.write(|tx| super::super::health::health(tx).unwrap().stale_sending).await, 1);
+    assert!(matches!(work(&world).await, Some(Taken::Claimed { attempt: 2, .. })));
+}
+
+#[tokio::test]
+async fn all_that_failed_wait_again_once_and_what_fails_anew_meanwhile_is_left() {
+    let world = World::new();
+    for number in 1..=5 {
+        world.insert(number, "pending").await;
+        claim_it(&world, &id(number), Some(request(number))).await;
+        end(&world, number, Ending::Failed(ErrorCode::TELEGRAM_TIMEOUT), None).await;
+    }
+    let begun = world.clock.now();
+    let batch =
+        move |tx: &Tx<'_>| super::super::retry_failed(tx, RetryReason::TelegramTemporaryError, begun, 3).unwrap();
+    assert_eq!(world.write(batch).await, 3);
+    world.advance(1000);
+    claim_it(&world, &id(1), Some(request(1))).await;
+    end(&world, 1, Ending::Failed(ErrorCode::TELEGRAM_TIMEOUT), None).await;
+    assert_eq!(world.write(batch).await, 2);
+    assert_eq!(world.write(batch).await, 0);
 }

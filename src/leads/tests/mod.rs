@@ -104,6 +104,11 @@ impl World {
         self.db.read(read).await.unwrap()
     }
 
+    /// Waits for a wake. One that does not come fails the test, which else would hang.
+    async fn is_woken(&self, woken: &tokio::sync::Notify) -> bool {
+        tokio::time::timeout(Duration::from_secs(10), woken.notified()).await.is_ok()
+    }
+
     async fn column(&self, sql: &'static str) -> Vec<String> {
         self.db.read(move |tx| tx.query_all(sql, [], |row| row.get(0))).await.unwrap()
     }

@@ -259,7 +259,7 @@ impl Model {
         for lead in 0..self.leads.len() {
             let known = &mut self.leads[lead];
             if !std::mem::replace(&mut known.is_announced, true) {
-                if known.status == "pending" && delivery == Delivery::Off {
+                if known.status == "pending" && delivery == Delivery::Off && known.retries == 0 {
                     known.close("disabled");
                 }
                 self.events.push((lead, "created"));

@@ -1,6 +1,6 @@
 //! Leads of other programs: their arrival is recorded, once, and one that cannot be recorded stops no other.
 
-use super::super::{LEADS, announce, summary};
+use super::super::{LEADS, RetryReason, announce, enqueue_disabled, summary};
 use super::*;
 use crate::config::Delivery;
 use crate::kernel::events::Event;
@@ -21,7 +21,7 @@ async fn a_lead_of_another_program_is_announced_once() {
     world.run(own).await.unwrap();
     let woken = world.db.subscribe(LEADS);
     assert_eq!(announced(&world, Delivery::Worker).await, 3);
-    woken.notified().await;
+    assert!(world.is_woken(&woken).await, "the worker is woken");
     assert_eq!(announced(&world, Delivery::Worker).await, 0, "twice says nothing new");
     assert_eq!(world.events().await, [r#"created {"by":"import"}"#, "created {}", "created {}"]);
     let expected: Vec<_> = (1..=3).map(|number| format!("lead.received {}", id(number))).collect();
@@ -40,6 +40,15 @@ async fn with_nobody_to_send_what_others_insert_is_disabled_and_nothing_else_is(
     assert_eq!(announced(&world, Delivery::Off).await, 3);
     let statuses = world.column("SELECT notification_status FROM broker_leads ORDER BY id").await;
     assert_eq!(statuses, ["pending", "disabled", "failed", "sending"], "a setting moves no row that was there");
+}
+
+#[tokio::test]
+async fn what_a_person_asked_for_before_it_was_announced_goes_on_waiting() {
+    let world = World::new();
+    world.insert(1, "disabled").await;
+    world.write(|tx| enqueue_disabled(tx, RetryReason::ManualRecovery, 9).unwrap()).await;
+    assert_eq!(announced(&world, Delivery::Off).await, 1);
+    assert_eq!(world.row(&id(1)).await.status, "pending");
 }
 
 fn record_all_but_the_second(tx: &Tx<'_>, event: &Event) -> Result<(), StoreError> {

@@ -170,6 +170,43 @@ fn the_text_is_cut_within_both_limits() {
 }
 
 #[tokio::test]
+async fn every_column_is_told_at_its_place_and_a_second_one_where_the_first_says_nothing() {
+    let world = World::new();
+    world.insert(1, "pending").await;
+    let text = async || world.write(|tx| summary(tx, &id(1)).unwrap()).await;
+    world
+        .run(
+            "UPDATE broker_leads SET client_name = 'name', phone = 'phone', city = 'city',
+                 preferred_contact = 'contact 1', contact_time = 'contact 2', scenario = 'task 1', mortgage_goal = 'task 2',
+                 object_type = 'object 1', property_type = 'object 2', object_price_text = 'price 1', property_price = 2,
+                 down_payment_text = 'payment 1', down_payment = 2, income_type = 'income 1', monthly_income = 2,
+                 technical_priority = 'priority', source_page = 'source 1', page_url = 'source 2',
+                 comment = 'never', bank_history = 'never', referrer = 'never', utm_source = 'never',
+                 tracking = '{\"never\": 1}', raw_payload = '{\"never\": 1}'",
+        )
+        .await
+        .unwrap();
+    let first = format!(
+        "Новая заявка ипотечному брокеру\nID: {}\nИмя: name\nТелефон: phone\nГород: city\nСвязь: contact 1\n\
+         Задача: task 1\nОбъект: object 1\nСтоимость: price 1\nВзнос: payment 1\nДоход: income 1\n\
+         Приоритет: priority\nИсточник: source 1",
+        request(1)
+    );
+    assert_eq!(text().await, first);
+    world
+        .run(
+            "UPDATE broker_leads SET request_id = NULL, preferred_contact = NULL, scenario = NULL, object_type = NULL,
+                 object_price_text = NULL, down_payment_text = NULL, income_type = NULL, source_page = NULL",
+        )
+        .await
+        .unwrap();
+    let second = first.replace(&request(1), &id(1)).replace(" 1\n", " 2\n").replace("source 1", "source 2");
+    let second =
+        ["price", "payment", "income"].iter().fold(second, |text, word| text.replace(&format!("{word} 2"), "2"));
+    assert_eq!(text().await, second);
+}
+
+#[tokio::test]
 async fn a_row_in_another_encoding_is_told_and_stops_nobody() {
     let world = World::new();
     world.insert(1, "pending").await;
@@ -191,12 +228,11 @@ async fn a_row_in_another_encoding_is_told_and_stops_nobody() {
     for expected in [id(1), id(2)] {
         let hands = world.hands.clone();
         let taken = world.write(move |tx| take(tx, &next_for_worker(tx, &hands).unwrap().unwrap()).unwrap()).await;
-        let Taken::Claimed { lead_id, request_id, attempt, summary } = taken else { panic!("{taken:?}") };
+        let Taken::Claimed { lead_id, attempt, summary, .. } = taken else { panic!("{taken:?}") };
         assert_eq!(lead_id, expected);
         assert!(summary.unwrap().starts_with("Новая заявка"));
-        let complete = move |tx: &Tx<'_>| {
-            super::super::complete(tx, &lead_id, request_id.as_deref(), &Ending::Sent, Some(attempt)).unwrap()
-        };
+        let complete =
+            move |tx: &Tx<'_>| super::super::claim::complete_attempt(tx, &lead_id, &Ending::Sent, attempt).unwrap();
         assert_eq!(world.write(complete).await, super::super::Completed::Sent);
     }
 }

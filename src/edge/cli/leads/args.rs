@@ -38,7 +38,8 @@ pub(in crate::edge::cli) enum LeadsVerb {
     /// Have failed notifications sent again, once more each
     #[command(
         after_help = "Exit 1 if any of them was not. A message whose fate was unknown may arrive twice, with the \
-        same ID.\nExample: pillarbox leads retry IP-20261130-A1B2C3 --reason telegram_config_fixed"
+        same ID.\nExamples:\n  pillarbox leads retry IP-20261130-A1B2C3 --reason telegram_config_fixed\n  \
+        pillarbox leads retry --all-failed --reason telegram_config_fixed"
     )]
     Retry(RetryArgs),
     /// Have every lead notified that came while nobody was to be told
@@ -149,8 +150,11 @@ pub(in crate::edge::cli) enum FileFormat {
 #[derive(Debug, Args)]
 pub(in crate::edge::cli) struct RetryArgs {
     /// The leads' ids, or those that their forms gave them
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required_unless_present = "all_failed", value_name = "ID")]
     pub(super) ids: Vec<String>,
+    /// Every lead whose notification has failed by now
+    #[arg(long, conflicts_with = "ids")]
+    pub(super) all_failed: bool,
     /// Why; it is recorded
     #[arg(long, value_name = "CODE", value_parser = names(RetryReason::ALL.map(RetryReason::as_str)))]
     pub(super) reason: String,

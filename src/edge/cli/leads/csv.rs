@@ -18,6 +18,9 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// What a formula begins with, for one spreadsheet or another.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
+/// Few cells are longer; one of 50 MB then takes a second and not minutes.
+const LARGE_CELL: usize = 1 << 20;
+
 /// A table of leads being written.
 pub(super) struct Table<W: Write> {
     writer: Writer<W>,
@@ -31,7 +34,9 @@ impl<W: Write> Table<W> {
     pub(super) fn begin(mut out: W, delimiter: u8) -> io::Result<Self> {
         out.write_all(BYTE_ORDER_MARK)?;
         let mut builder = WriterBuilder::new();
-        let mut writer = builder.delimiter(delimiter).terminator(Terminator::CRLF).from_writer(out);
+        // The writer looks for the next quote in all that is left of a cell each time that its buffer is full.
+        let builder = builder.buffer_capacity(LARGE_CELL).delimiter(delimiter);
+        let mut writer = builder.terminator(Terminator::CRLF).from_writer(out);
         writer.write_record(COLUMNS).map_err(io_error)?;
         Ok(Self { writer })
     }

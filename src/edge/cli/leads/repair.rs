@@ -8,6 +8,7 @@ use super::args::{EnqueueArgs, RetryArgs};
 use super::{BATCH, note_delivery};
 use crate::config::Delivery;
 use crate::edge::cli::Exit;
+use crate::edge::cli::args::Printed;
 use crate::edge::cli::print::Printer;
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::leads::{self, Retry, RetryReason, inspect};
@@ -39,6 +40,9 @@ impl Answer {
 
 pub(super) async fn retry(db: &Db, delivery: Delivery, args: RetryArgs) -> anyhow::Result<Exit> {
     let reason = RetryReason::parse(&args.reason)?;
+    if args.all_failed {
+        return retry_all(db, delivery, reason, args.printed).await;
+    }
     let mut seen = BTreeSet::new();
     let ids: Vec<String> = args.ids.into_iter().filter(|id| seen.insert(id.clone())).collect();
     let mut printer = Printer::stdout(args.printed);
@@ -58,6 +62,45 @@ pub(super) async fn retry(db: &Db, delivery: Delivery, args: RetryArgs) -> anyho
     Ok(if refused == 0 { Exit::Ok } else { Exit::Failure })
 }
 
+/// How many wait again.
+#[derive(Serialize)]
+struct Retried {
+    retried: usize,
+}
+
+async fn retry_all(db: &Db, delivery: Delivery, reason: RetryReason, printed: Printed) -> anyhow::Result<Exit> {
+    let begun = db.clock().now();
+    let batch = move |tx: &Tx<'_>, limit| leads::retry_failed(tx, reason, begun, limit);
+    let retried = in_batches(db, batch).await?;
+    let text = match retried {
+        0 => "there are no failed notifications".to_owned(),
+        1 => "1 lead waits to be sent again".to_owned(),
+        many => format!("{many} leads wait to be sent again"),
+    };
+    Printer::stdout(printed).one(&Retried { retried }, &text)?;
+    if retried > 0 {
+        note_delivery(delivery);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Repeats `change`, which changes up to so many leads and says how many it did, until fewer are left than a batch.
+async fn in_batches<F>(db: &Db, change: F) -> Result<usize, StoreError>
+where
+    F: Fn(&Tx<'_>, i64) -> Result<usize, StoreError> + Clone + Send + 'static,
+{
+    let limit = i64::try_from(BATCH).unwrap_or(1);
+    let mut changed = 0;
+    loop {
+        let change = change.clone();
+        let batch = db.write(move |tx| change(tx, limit)).await?;
+        changed += batch;
+        if batch < BATCH {
+            return Ok(changed);
+        }
+    }
+}
+
 /// The answer bears the id that was asked for.
 fn retry_one(tx: &Tx<'_>, id: String, reason: RetryReason) -> Result<Answer, StoreError> {
     let Some(found) = inspect::find(tx, &id)? else {
@@ -75,15 +118,7 @@ struct Enqueued {
 
 pub(super) async fn enqueue_disabled(db: &Db, delivery: Delivery, args: EnqueueArgs) -> anyhow::Result<Exit> {
     let reason = RetryReason::parse(&args.reason)?;
-    let mut enqueued = 0;
-    loop {
-        let limit = i64::try_from(BATCH).unwrap_or(1);
-        let batch = db.write(move |tx| leads::enqueue_disabled(tx, reason, limit)).await?;
-        enqueued += batch;
-        if batch < BATCH {
-            break;
-        }
-    }
+    let enqueued = in_batches(db, move |tx, limit| leads::enqueue_disabled(tx, reason, limit)).await?;
     let text = match enqueued {
         0 => "there are no disabled leads".to_owned(),
         1 => "1 lead waits to be sent".to_owned(),

@@ -29,8 +29,18 @@ async fn the_queue_is_told_with_its_ages_and_alerts() {
     let sending = json!({"count": 1, "oldest_at": "2027-01-15T08:00:00.000Z", "oldest_age_ms": 901_000});
     assert_eq!(told["sending"], sending);
     assert_eq!((&told["stale_sending"], &told["alerts"]), (&json!(1), &json!(["stale_sending"])));
+    let metrics = server.get("/metrics").await.text();
+    for line in [
+        r#"pillarbox_leads{status="sending"} 1"#,
+        r#"pillarbox_leads{status="pending"} 0"#,
+        r#"pillarbox_leads_oldest_age_seconds{status="sending"} 901"#,
+        r#"pillarbox_leads_oldest_age_seconds{status="pending"} 0"#,
+        "pillarbox_leads_stale_sending 1",
+    ] {
+        assert!(metrics.lines().any(|told| told == line), "{line}: {metrics}");
+    }
     for word in [LEAD, REQUEST, "Ада", "7999"] {
-        assert!(!body.text().contains(word), "{word}");
+        assert!(!body.text().contains(word) && !metrics.contains(word), "{word}");
     }
 }
 

@@ -60,6 +60,7 @@ impl World {
 
 fn rules() -> LeadsConfig {
     LeadsConfig {
+        delivery_is_chosen: true,
         allowed_origins: Vec::new(),
         allow_originless: true,
         rate_limit_per_hour: 8,

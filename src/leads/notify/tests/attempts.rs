@@ -8,6 +8,10 @@ fn limited(seconds: Option<u64>) -> Outcome {
     Outcome::Refused { class: Class::RateLimited { retry_after }, code: FailureCode::RateLimited }
 }
 
+fn denied() -> Outcome {
+    Outcome::Refused { class: Class::Unauthorized, code: FailureCode::Unauthorized }
+}
+
 fn moved(to: i64) -> Outcome {
     Outcome::Refused { class: Class::MovedTo(to), code: FailureCode::Migrated }
 }
@@ -184,13 +188,35 @@ async fn chats_that_move_in_a_circle_end_the_attempt() {
 async fn a_refused_token_is_known_to_everybody_and_holds_the_next_lead() {
     let world = World::new().await;
     world.insert("r-1").await;
-    world.stage.will_answer(Outcome::Refused { class: Class::Unauthorized, code: FailureCode::Unauthorized });
+    world.stage.will_answer(denied());
     assert_eq!(world.pass().await.failed, 1);
     assert!(!world.access.is_granted());
     let second = world.insert("r-2").await;
     assert_eq!(world.pass().await.next, Some(START + 60_000));
     assert_eq!(world.row(&second).await, pending());
+    // The token is tried without a lead: none is spent on it, however long it takes.
+    for _ in 0..3 {
+        world.stage.introductions.lock().unwrap().push_back(denied());
+        world.advance(60_000);
+        assert_eq!(world.pass().await.next, Some(world.clock.now() + 60_000));
+        assert_eq!((world.row(&second).await, world.stage.calls()), (pending(), 1));
+    }
     world.advance(60_000);
     assert_eq!(world.pass().await.sent, 1);
     assert!(world.access.is_granted());
+    assert_eq!((world.row(&second).await, world.stage.calls()), (sent(1), 2));
+}
+
+#[tokio::test]
+async fn a_request_id_that_changes_while_the_message_is_under_way_has_it_sent_once() {
+    let world = World::new().await;
+    let lead = world.insert("r-1").await;
+    world.stage.will(Play::Hang);
+    let pass = world.start_pass();
+    world.stage.called_times(1).await;
+    let rename = "UPDATE broker_leads SET request_id = 'r-2'";
+    world.db.write::<_, StoreError>(move |tx: &Tx<'_>| tx.execute(rename, [])).await.unwrap();
+    world.stage.released.notify_waiters();
+    assert_eq!(pass.await.unwrap().sent, 1);
+    assert_eq!((world.row(&lead).await, world.stage.calls()), (sent(1), 1));
 }

@@ -4,6 +4,7 @@ mod attempts;
 mod pass;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use crate::leads::Hands;
 
 const START: i64 = 1_700_000_000_000;
 const CHAT: i64 = -42;
+/// Real time after which a test that waits has failed; the clock of the worker stands still.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the messenger does with the next message.
 enum Play {
@@ -37,6 +40,9 @@ enum Play {
 struct Stage {
     plays: Mutex<VecDeque<Play>>,
     calls: Mutex<Vec<Rendered>>,
+    /// How the next introductions are answered; then well.
+    introductions: Mutex<VecDeque<Outcome>>,
+    introduced: AtomicUsize,
     called: Notify,
     released: Notify,
 }
@@ -67,12 +73,21 @@ impl Stage {
             if self.calls() >= times {
                 return;
             }
-            called.await;
+            tokio::time::timeout(PATIENCE, called).await.expect("the messenger is called");
         }
     }
 }
 
 impl Messenger for Stage {
+    fn introduce(&self) -> BoxFuture<'_, Outcome> {
+        async move {
+            self.introduced.fetch_add(1, Ordering::Relaxed);
+            let answer = self.introductions.lock().unwrap().pop_front();
+            answer.unwrap_or(Outcome::Delivered { message_id: None })
+        }
+        .boxed()
+    }
+
     fn send<'a>(&'a self, message: &'a Rendered) -> BoxFuture<'a, Outcome> {
         async move {
             let released = self.released.notified();
@@ -120,9 +135,13 @@ impl World {
     }
 
     async fn with(delivery: Delivery, chat_id: i64) -> Self {
+        Self::open(delivery, chat_id, &Settings::small())
+    }
+
+    fn open(delivery: Delivery, chat_id: i64, settings: &Settings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::stopped_at(START);
-        let db = Db::open(dir.path(), Role::Owner("test"), &Settings::small(), clock.clone(), vec![]).unwrap();
+        let db = Db::open(dir.path(), Role::Owner("test"), settings, clock.clone(), vec![]).unwrap();
         let limits = Limits {
             per_second: 1000,
             bulk_per_second: 1000,
@@ -148,8 +167,9 @@ impl World {
         let sql = "INSERT INTO broker_leads (request_id, client_name, phone, created_at)
                    VALUES (?1, 'Distinctive Name', '79990001122', ?2) RETURNING id";
         let (request_id, now) = (request_id.to_owned(), self.clock.now());
-        let insert = move |tx: &Tx<'_>| tx.query_one(sql, (request_id, now), |row| row.get(0));
-        self.db.write::<_, StoreError>(insert).await.unwrap()
+        let insert = move |tx: &Tx<'_>| tx.query_one(sql, (&request_id, now), |row| row.get(0));
+        // A program of its own asks nobody how full the disk is.
+        self.db.settle::<_, StoreError, _>(insert).await.unwrap()
     }
 
     async fn pass(&self) -> Report {
@@ -159,7 +179,8 @@ impl World {
     /// A pass that goes on beside the test.
     fn start_pass(&self) -> JoinHandle<Report> {
         let (worker, stop) = (Arc::clone(&self.worker), self.stop.clone());
-        tokio::spawn(async move { worker.run_once(&stop).await.unwrap() })
+        let pass = async move { worker.run_once(&stop).await.unwrap() };
+        tokio::spawn(async { tokio::time::timeout(PATIENCE, pass).await.expect("the pass ends") })
     }
 
     fn advance(&self, ms: u64) {

@@ -35,6 +35,17 @@ async fn a_group_gets_twenty_a_minute_and_the_others_wait_unclaimed() {
 }
 
 #[tokio::test]
+async fn what_is_stored_is_told_although_the_disk_is_low() {
+    let low = Settings { min_free: u64::MAX / 2, ..Settings::small() };
+    let world = World::open(Delivery::Worker, CHAT, &low);
+    let lead = world.insert("r-1").await;
+    let refused = world.db.write(|_| Ok::<_, StoreError>(())).await;
+    assert!(matches!(refused, Err(StoreError::DiskLow)), "{refused:?}");
+    assert_eq!(world.pass().await, Report { announced: 1, sent: 1, ..Report::default() });
+    assert_eq!(world.row(&lead).await, sent(1));
+}
+
+#[tokio::test]
 async fn the_second_of_two_passes_is_empty() {
     let world = World::new().await;
     world.insert("r-1").await;
