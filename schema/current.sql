@@ -469,8 +469,8 @@ BEGIN
 END;
 
 CREATE TRIGGER broker_leads_preparation_inserted AFTER INSERT ON broker_leads
--- The intake's own rows come announced and with the preparation that would come out here.
-WHEN (NEW.announced_at IS NULL OR NEW.preparation = '{}')
+-- The intake's own rows come announced as they are created, and with the preparation that would come out here.
+WHEN (NEW.announced_at IS NOT NEW.created_at OR NEW.preparation = '{}')
   AND (json_type(NEW.raw_payload, '$.preparation') IS NOT NULL
     OR COALESCE(NEW.journey_type, NEW.journey_stage, NEW.journey_scenario_slug, NEW.remaining_questions) IS NOT NULL
     OR NEW.preparation <> '{}' OR NEW.preparation_completed <> '[]')
