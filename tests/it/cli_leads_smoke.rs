@@ -92,6 +92,17 @@ fn what_is_not_decided_or_not_set_is_named_and_the_chat_is_left_alone() {
 }
 
 #[test]
+fn a_column_that_another_program_added_is_no_fault() {
+    let dev = Dev::start(&[]);
+    let [token, api, chat] = settings(&dev);
+    let more =
+        "ALTER TABLE broker_leads ADD COLUMN crm_note TEXT DEFAULT 'x'; CREATE INDEX mine ON broker_leads (crm_note);";
+    dev.writer().execute_batch(more).unwrap();
+    let (code, steps, output) = smoke(&dev, &[&token, &api, &chat, KEPT_90_DAYS]);
+    assert_eq!((code, steps), (0, outcomes("ok", "ok", "ok", "ok", "ok")), "{output:?}");
+}
+
+#[test]
 fn a_trigger_that_another_program_dropped_or_changed_is_named() {
     let dev = Dev::start(&[]);
     let [token, api, chat] = settings(&dev);

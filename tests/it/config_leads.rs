@@ -70,6 +70,7 @@ fn what_does_not_fit_is_told_with_what_would() {
         ("max_body_bytes = 262145", &["from 4096 to 262144"]),
         ("telegram_timeout = \"16s\"", &["from \"1s\" to \"15s\""]),
         ("phone_region = \"RUS\"", &["leads.phone_region = RUS", "ISO 3166"]),
+        ("phone_region = \"XX\"", &["leads.phone_region = XX", "ISO 3166"]),
         ("retention_days = 3651", &["from 0 to 3650"]),
         ("delivery = \"on\"", &["auto, worker, rpc, off"]),
     ] {

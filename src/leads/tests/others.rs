@@ -136,6 +136,32 @@ async fn a_hostile_preparation_is_cleaned_whoever_wrote_it() {
 }
 
 #[tokio::test]
+async fn a_mark_that_another_program_keeps_out_is_told_to_nobody() {
+    let world = World::new();
+    let keep_out = "CREATE TRIGGER audit BEFORE UPDATE ON broker_leads BEGIN SELECT RAISE(IGNORE); END";
+    world.run(keep_out).await.unwrap();
+    let unseen = "INSERT INTO broker_leads (phone) VALUES ('+7')";
+    world.run(unseen).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(world.write(|tx| announce(tx, Delivery::Worker, 10).unwrap()).await, 0);
+    }
+    assert_eq!(world.column("SELECT CAST(count(*) AS TEXT) FROM outbox_events").await, ["0"]);
+    world.run("DROP TRIGGER audit").await.unwrap();
+    assert_eq!(world.write(|tx| announce(tx, Delivery::Worker, 10).unwrap()).await, 1);
+}
+
+#[tokio::test]
+async fn what_happened_to_a_lead_goes_with_it_also_without_foreign_keys() {
+    let world = World::new();
+    world.run("INSERT INTO broker_leads (phone) VALUES ('+7')").await.unwrap();
+    world.write(|tx| announce(tx, Delivery::Worker, 10).unwrap()).await;
+    assert_eq!(world.events().await, ["created {}"]);
+    let shell = rusqlite::Connection::open(world.dir.path().join("pillarbox.db")).unwrap();
+    shell.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM broker_leads").unwrap();
+    assert!(world.events().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_row_that_calls_itself_announced_is_cleaned_too() {
     let world = World::new();
     let insert = r#"INSERT INTO broker_leads (phone, created_at, announced_at, raw_payload, preparation, preparation_completed)

@@ -110,6 +110,33 @@ async fn what_is_in_hand_is_taken_by_nobody_whatever_the_clock_says() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_changed_is_put_aside_and_the_others_are_told() {
+    let world = World::new().await;
+    let stuck = world.insert("AUDIT").await;
+    let ignored = world.insert("IGNORED").await;
+    let fine = world.insert("r-1").await;
+    for (name, what) in [("AUDIT", "RAISE(ABORT, 'no')"), ("IGNORED", "RAISE(IGNORE)")] {
+        let audit = format!(
+            "CREATE TRIGGER audit_{name} BEFORE UPDATE ON broker_leads WHEN OLD.request_id = '{name}' BEGIN SELECT {what}; END"
+        );
+        world.db.write::<_, StoreError>(move |tx: &Tx<'_>| tx.execute(&audit, [])).await.unwrap();
+    }
+    let report = world.pass().await;
+    assert_eq!((report.sent, report.failed), (1, 2));
+    assert_eq!(world.row(&fine).await, sent(1));
+    assert_eq!([world.row(&stuck).await, world.row(&ignored).await], [pending(), pending()]);
+    // They are left alone, and a later one is told.
+    let later = world.insert("r-2").await;
+    let report = world.pass().await;
+    assert_eq!((report.sent, report.failed, world.row(&later).await), (1, 0, sent(1)));
+    let mend =
+        |tx: &Tx<'_>| tx.execute("DROP TRIGGER audit_AUDIT", []).and(tx.execute("DROP TRIGGER audit_IGNORED", []));
+    world.db.write::<_, StoreError>(mend).await.unwrap();
+    world.advance(15 * 60_000);
+    assert_eq!(world.pass().await.sent, 2);
+}
+
+#[tokio::test]
 async fn a_lead_is_claimed_three_times_and_then_given_up() {
     let world = World::new().await;
     let lead = world.insert("r-1").await;
