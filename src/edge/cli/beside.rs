@@ -83,6 +83,6 @@ fn clock_of(data_dir: &Path) -> Clock {
 }
 
 /// Whether `dev` serves the directory, or was the last to.
-fn is_in_dev_time(data_dir: &Path) -> bool {
+pub(super) fn is_in_dev_time(data_dir: &Path) -> bool {
     find_holder(data_dir).is_some_and(|holder| holder.starts_with(OF_DEV))
 }

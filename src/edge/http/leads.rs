@@ -128,7 +128,7 @@ impl Page {
         match (reply, self) {
             (Reply::Refused { why: Refusal::ValidationFailed, .. }, _) => {}
             (Reply::Refused { .. }, Self::Stranger(origin)) => {
-                tracing::info!(error_code = reply.outcome(), ?origin, "a lead was refused");
+                tracing::info!(error_code = reply.outcome(), origin = origin.as_str(), "a lead was refused");
             }
             (Reply::Refused { why: Refusal::BackendUnavailable | Refusal::LeadStorageFailed, .. }, _) => {
                 tracing::warn!(error_code = reply.outcome(), "a lead could not be stored");

@@ -122,6 +122,21 @@ impl<'c> Tx<'c> {
         self.note(rows)
     }
 
+    /// How SQLite would run the statement, step by step. Parameters need no values: the planner does not look at them.
+    ///
+    /// # Errors
+    /// When SQLite cannot prepare it.
+    #[cfg(test)]
+    pub(crate) fn plan(&self, statement: &str) -> Result<String, StoreError> {
+        let mut explain = self.prepare(&format!("EXPLAIN QUERY PLAN {statement}"))?;
+        let mut rows = explain.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next()? {
+            steps.push(row.get::<_, String>("detail")?);
+        }
+        Ok(steps.join(" | "))
+    }
+
     /// The rowid of the last insert of this connection.
     pub fn last_insert_id(&self) -> i64 {
         self.conn.last_insert_rowid()

@@ -6,22 +6,11 @@ use super::super::sql::plans;
 use super::super::{Taken, health, next_for_worker, take};
 use super::*;
 
-fn plan(tx: &Tx<'_>, statement: &str) -> Result<String, StoreError> {
-    // Unbound parameters are NULL, which the planner does not look at.
-    let mut explain = tx.prepare(&format!("EXPLAIN QUERY PLAN {statement}"))?;
-    let mut rows = explain.raw_query();
-    let mut steps = Vec::new();
-    while let Some(row) = rows.next()? {
-        steps.push(row.get::<_, String>("detail")?);
-    }
-    Ok(steps.join(" | "))
-}
-
 #[tokio::test]
 async fn every_repeated_statement_uses_the_index_made_for_it() {
     let world = World::new();
     for (statement, index) in plans() {
-        let plan = world.db.read(move |tx| plan(tx, statement)).await.unwrap();
+        let plan = world.db.read(move |tx| tx.plan(statement)).await.unwrap();
         assert!(plan.contains(index), "{index} is not used: {plan}\n{statement}");
         // A list of what is being sent goes by when it came, which that index does not: these are few.
         let sorts = index == "broker_leads_sending" && !statement.contains("ORDER BY notification_attempted_at");

@@ -35,14 +35,15 @@ pub(super) async fn run(location: &Location, verb: LeadsVerb) -> anyhow::Result<
         LeadsVerb::Retry(_) | LeadsVerb::EnqueueDisabled(_) | LeadsVerb::Delete(_) => beside::open(&config)?,
         _ => beside::open_to_read(&config)?,
     };
+    let delivery = (!beside::is_in_dev_time(&config.store.data_dir)).then_some(config.leads.delivery);
     let done = match verb {
         LeadsVerb::List(args) => look::list(&db, args).await,
         LeadsVerb::Show(args) => look::show(&db, args).await,
         LeadsVerb::Summary(args) => look::summary(&db, args).await,
         LeadsVerb::Stats { printed, .. } => stats::stats(&db, printed).await,
         LeadsVerb::Export(args) => export::export(&db, args).await,
-        LeadsVerb::Retry(args) => repair::retry(&db, config.leads.delivery, args).await,
-        LeadsVerb::EnqueueDisabled(args) => repair::enqueue_disabled(&db, config.leads.delivery, args).await,
+        LeadsVerb::Retry(args) => repair::retry(&db, delivery, args).await,
+        LeadsVerb::EnqueueDisabled(args) => repair::enqueue_disabled(&db, delivery, args).await,
         LeadsVerb::Delete(args) => remove::delete(&db, args).await,
         LeadsVerb::Smoke { printed, .. } => smoke::smoke(&db, &config, printed).await,
     };
@@ -65,10 +66,11 @@ fn note_missing(id: &str) {
 }
 
 /// Says what becomes of leads that wait now, if that is not that they are sent.
-fn note_delivery(delivery: Delivery) {
+/// `None` beside `dev`, whose settings are its own.
+fn note_delivery(delivery: Option<Delivery>) {
     match delivery {
-        Delivery::Worker => {}
-        Delivery::Rpc => note("leads.delivery is `rpc`: they wait until somebody claims them over /rest/v1/rpc"),
-        Delivery::Off => note("leads.delivery is `off`: they wait until it is `worker` or `rpc`"),
+        Some(Delivery::Worker) | None => {}
+        Some(Delivery::Rpc) => note("leads.delivery is `rpc`: they wait until somebody claims them over /rest/v1/rpc"),
+        Some(Delivery::Off) => note("leads.delivery is `off`: they wait until it is `worker` or `rpc`"),
     }
 }

@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-pub(super) async fn retry(db: &Db, delivery: Delivery, args: RetryArgs) -> anyhow::Result<Exit> {
+pub(super) async fn retry(db: &Db, delivery: Option<Delivery>, args: RetryArgs) -> anyhow::Result<Exit> {
     let reason = RetryReason::parse(&args.reason)?;
     if args.all_failed {
         return retry_all(db, delivery, reason, args.printed).await;
@@ -68,7 +68,7 @@ struct Retried {
     retried: usize,
 }
 
-async fn retry_all(db: &Db, delivery: Delivery, reason: RetryReason, printed: Printed) -> anyhow::Result<Exit> {
+async fn retry_all(db: &Db, delivery: Option<Delivery>, reason: RetryReason, printed: Printed) -> anyhow::Result<Exit> {
     let begun = db.clock().now();
     let batch = move |tx: &Tx<'_>, limit| leads::retry_failed(tx, reason, begun, limit);
     let retried = in_batches(db, batch).await?;
@@ -116,7 +116,7 @@ struct Enqueued {
     enqueued: usize,
 }
 
-pub(super) async fn enqueue_disabled(db: &Db, delivery: Delivery, args: EnqueueArgs) -> anyhow::Result<Exit> {
+pub(super) async fn enqueue_disabled(db: &Db, delivery: Option<Delivery>, args: EnqueueArgs) -> anyhow::Result<Exit> {
     let reason = RetryReason::parse(&args.reason)?;
     let enqueued = in_batches(db, move |tx, limit| leads::enqueue_disabled(tx, reason, limit)).await?;
     let text = match enqueued {

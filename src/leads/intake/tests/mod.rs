@@ -226,18 +226,8 @@ async fn a_number_of_another_region_is_kept_in_its_own_form() {
 async fn every_repeated_statement_uses_the_index_made_for_it() {
     let world = World::new();
     for (statement, index) in sql::intake::plans() {
-        let plan = world.db.read(move |tx| plan(tx, statement)).await.unwrap();
+        let plan = world.db.read(move |tx| tx.plan(statement)).await.unwrap();
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{statement}: {plan}");
         assert!(!plan.split(" | ").any(|step| step.starts_with("SCAN")), "{statement}: {plan}");
     }
-}
-
-fn plan(tx: &Tx<'_>, statement: &str) -> Result<String, StoreError> {
-    let mut explain = tx.prepare(&format!("EXPLAIN QUERY PLAN {statement}"))?;
-    let mut rows = explain.raw_query();
-    let mut steps = Vec::new();
-    while let Some(row) = rows.next()? {
-        steps.push(row.get::<_, String>("detail")?);
-    }
-    Ok(steps.join(" | "))
 }
