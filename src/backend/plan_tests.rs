@@ -1,7 +1,7 @@
 //! The plans of the statements that are repeated, by the name of the index each relies on.
 
 use crate::kernel::clock::Clock;
-use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
+use crate::kernel::store::{Db, Role, Settings};
 
 use super::sql::plans;
 
