@@ -12,7 +12,6 @@
 //! Arrows point one way; `tests/tidy.rs` holds the tree to it.
 //! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
 //! - `backend`: the outbox of bot events (emit, pages, acknowledgements, requeue), web notifications.
-//! - `leads`: what a site's form posted, stored once, and the broker's chat told of it through an atomic claim.
 //! - `outbox`: domain events, recorded by the transaction in which they happened.
 //! - `onboarding`: the bot's mind: consumer, ledger, reactions, funnel, texts. Knows no Telegram and no HTTP.
 //! - `leads`: a form's lead, stored once, and the broker's chat told of it through an atomic claim.

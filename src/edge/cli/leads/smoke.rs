@@ -144,6 +144,9 @@ fn advice(code: &ErrorCode) -> String {
         "telegram_http_429" => "Telegram asks to wait: try again in a few minutes",
         "telegram_timeout" => "no answer in time: the message may have arrived, look; then try again",
         "telegram_unreachable" => "no connection to telegram.api_url: check the network, the proxy and the firewall",
+        code if code == "notification_failed" || code.starts_with("telegram_http_5") => {
+            "the connection or the answer broke: the message may have arrived, look; then try again"
+        }
         _ => "Telegram did not take the message: try again, and look at telegram.api_url",
     };
     format!("{}: {what}", code.as_str())
