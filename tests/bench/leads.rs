@@ -59,10 +59,14 @@ fn measure_intake(run: &mut Run, fake: &Serve) -> anyhow::Result<()> {
     let clients = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let alone = start(run, "leads", "leads.delivery=off", fake)?;
     let (mut events, mut leads, mut ratios, mut p99s) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut small, mut small_ratios) = (Vec::new(), Vec::new());
     for _ in 0..run.rounds {
         let emitted = clients.block_on(emit(&alone, 64))?;
-        let posted = clients.block_on(post(&alone, 64))?;
+        let posted = clients.block_on(post(&alone, 64, &FULL))?;
+        let least = clients.block_on(post(&alone, 64, &LEAST))?;
         ratios.push(posted.per_second() / emitted.per_second());
+        small_ratios.push(least.per_second() / emitted.per_second());
+        small.push(least.per_second());
         events.push(emitted.per_second());
         leads.push(posted.per_second());
         p99s.push(posted.percentile_ms(99.0));
@@ -74,10 +78,13 @@ fn measure_intake(run: &mut Run, fake: &Serve) -> anyhow::Result<()> {
     run.table.add(Line { what: "POST /leads, 64 clients, to those events".into(), unit: "/s", value, ratio, goal });
     run.table.add(Line { what: "  its p99".into(), unit: "ms", value: median(p99s), ratio: None, goal: Goal::Shown });
 
+    let (what, ratio) = ("  the same of leads with nothing but what is required", Some(median(small_ratios)));
+    run.table.add(Line { what: what.into(), unit: "/s", value: median(small), ratio, goal: Goal::Shown });
+
     let telling = start(run, "telling", "leads.delivery=worker", fake)?;
     let mut leads = Vec::new();
     for _ in 0..run.rounds {
-        leads.push(clients.block_on(post(&telling, 64))?.per_second());
+        leads.push(clients.block_on(post(&telling, 64, &FULL))?.per_second());
     }
     telling.stop()?;
     run.table.add(shown("  the same while the broker is told of them", median(leads)));
@@ -90,11 +97,11 @@ fn measure_hanging(run: &mut Run, fake: &Serve) -> anyhow::Result<()> {
     let serve = start(run, "hanging", "leads.delivery=worker", fake)?;
     let (mut normal, mut hanging, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..run.rounds {
-        let before = clients.block_on(post(&serve, MODERATE))?.percentile_ms(99.0);
+        let before = clients.block_on(post(&serve, MODERATE, &FULL))?.percentile_ms(99.0);
         let hang = r#"{"chat_id": -1001, "status": 500, "delay_ms": 60000, "times": 1000000}"#;
         let armed = fake.ask("POST", "/dev/telegram/faults", hang);
         anyhow::ensure!(armed.starts_with("HTTP/1.1 2"), "the fake does not hang: {armed}");
-        let during = clients.block_on(post(&serve, MODERATE))?.percentile_ms(99.0);
+        let during = clients.block_on(post(&serve, MODERATE, &FULL))?.percentile_ms(99.0);
         fake.ask("DELETE", "/dev/telegram/faults", "");
         std::thread::sleep(TELEGRAM_TIMEOUT * 2);
         normal.push(before);
@@ -130,13 +137,13 @@ fn start(run: &Run, name: &str, delivery: &str, fake: &Serve) -> anyhow::Result<
 }
 
 /// Leads of ever new visitors.
-async fn post(serve: &Serve, clients: usize) -> anyhow::Result<Sample> {
+async fn post(serve: &Serve, clients: usize, body: &'static str) -> anyhow::Result<Sample> {
     let mut callers = Vec::new();
     for _ in 0..clients {
         let client = Arc::new(Mutex::new(Client::connect(serve).await?));
         callers.push(move |_| {
             let client = Arc::clone(&client);
-            async move { client.lock().await.created(&lead()).await.map(|_| ()) }
+            async move { client.lock().await.created(&lead(body)).await.map(|_| ()) }
         });
     }
     drive(callers).await
@@ -144,12 +151,12 @@ async fn post(serve: &Serve, clients: usize) -> anyhow::Result<Sample> {
 
 /// A request as the form sends it, with what its visitor has prepared. Ten thousand visitors take turns: were each a new
 /// one, their counts of an hour would lie on ever more pages, which no site's do.
-fn lead() -> String {
+fn lead(body: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let visitor = number % 10_000;
     let [.., a, b] = visitor.to_be_bytes();
-    let body = BODY.replace("NUMBER", &format!("{number:08X}")).replace("SUFFIX", &format!("{visitor:04}"));
+    let body = body.replace("NUMBER", &format!("{number:08X}")).replace("SUFFIX", &format!("{visitor:04}"));
     let length = body.len();
     format!(
         "POST /leads HTTP/1.1\r\nhost: bench\r\norigin: {ORIGIN}\r\ncontent-type: application/json\r\n\
@@ -158,20 +165,31 @@ fn lead() -> String {
     )
 }
 
-/// The fixtures' lead in which every field is filled, with the fixtures' preparation in full. What makes each one another
-/// is put in its place later.
-static BODY: LazyLock<String> = LazyLock::new(|| {
-    let body = |fixture| match serde_json::from_str(fixture) {
+/// The fixtures' lead in which every field is filled, with the fixtures' preparation in full.
+static FULL: LazyLock<String> = LazyLock::new(|| {
+    let mut lead = body_of(include_str!("../../fixtures/leads/good.json"));
+    lead["preparation"] = body_of(include_str!("../../fixtures/leads/preparation_in_full.json"))["preparation"].take();
+    to_be_numbered(lead)
+});
+
+/// The fixtures' lead that has no more than it must.
+static LEAST: LazyLock<String> =
+    LazyLock::new(|| to_be_numbered(body_of(include_str!("../../fixtures/leads/minimal.json"))));
+
+fn body_of(fixture: &str) -> serde_json::Value {
+    match serde_json::from_str(fixture) {
         Ok(serde_json::Value::Object(mut fixture)) => fixture["request"]["body"].take(),
         _ => serde_json::Value::Null,
-    };
-    let mut lead = body(include_str!("../../fixtures/leads/good.json"));
-    lead["preparation"] = body(include_str!("../../fixtures/leads/preparation_in_full.json"))["preparation"].take();
+    }
+}
+
+/// What makes each lead another one is put in its place later.
+fn to_be_numbered(mut lead: serde_json::Value) -> String {
     lead["request_id"] = "IP-20260101-NUMBER".into();
     lead["client"]["phone"] = "+7 (999) 123-SUFFIX".into();
     lead["client"]["phone_normalized"] = "7999123SUFFIX".into();
     lead.to_string()
-});
+}
 
 fn compare_claims(run: &mut Run) -> anyhow::Result<()> {
     let (large_dir, small_dir) = (run.dir.path().join("leads-many"), run.dir.path().join("leads-few"));
