@@ -89,13 +89,15 @@ impl Serve {
         ask().unwrap_or_default()
     }
 
-    /// Processor time so far, in clock ticks of 10 ms.
-    pub(crate) fn ticks(&self) -> anyhow::Result<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in parentheses may have blanks; utime and stime are the 12th and 13th words after it (proc(5)).
-        let after = stat.rsplit(')').next().unwrap_or_default();
-        let words: Vec<&str> = after.split_whitespace().collect();
-        Ok(words[11].parse::<u64>()? + words[12].parse::<u64>()?)
+    /// Processor time of its threads so far, in milliseconds, as the scheduler counts it (the first word of `schedstat`,
+    /// nanoseconds). The clock ticks of `stat` are 10 ms, and rounded for user and system by themselves.
+    pub(crate) fn processor_ms(&self) -> anyhow::Result<f64> {
+        let mut ns = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let counted = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            ns += counted.split_whitespace().next().context("an empty schedstat")?.parse::<f64>()?;
+        }
+        Ok(ns / 1e6)
     }
 
     /// Resident memory now, in MiB.
