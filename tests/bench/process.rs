@@ -1,5 +1,7 @@
 //! The real `serve`, as a process of its own.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -89,15 +91,17 @@ impl Serve {
         ask().unwrap_or_default()
     }
 
-    /// Processor time of its threads so far, in milliseconds, as the scheduler counts it (the first word of `schedstat`,
-    /// nanoseconds). The clock ticks of `stat` are 10 ms, and rounded for user and system by themselves.
-    pub(crate) fn processor_ms(&self) -> anyhow::Result<f64> {
-        let mut ns = 0.0;
+    /// Processor time of each of its threads so far, in milliseconds, as the scheduler counts it (the first word of
+    /// `schedstat`, nanoseconds). The clock ticks of `stat` are 10 ms, and rounded for user and system by themselves.
+    pub(crate) fn processor_ms(&self) -> anyhow::Result<HashMap<OsString, f64>> {
+        let mut threads = HashMap::new();
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let counted = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-            ns += counted.split_whitespace().next().context("an empty schedstat")?.parse::<f64>()?;
+            let thread = thread?;
+            let counted = std::fs::read_to_string(thread.path().join("schedstat"))?;
+            let ns: f64 = counted.split_whitespace().next().context("an empty schedstat")?.parse()?;
+            threads.insert(thread.file_name(), ns / 1e6);
         }
-        Ok(ns / 1e6)
+        Ok(threads)
     }
 
     /// Resident memory now, in MiB.
