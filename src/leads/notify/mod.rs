@@ -13,6 +13,10 @@
 //!   `src/leads/notify/tests/attempts.rs::every_outcome_has_its_code`.
 //! - A worker whose claim was taken over changes nothing: `src/leads/notify/tests/pass.rs::a_claim_that_was_taken_over_is_left_alone`.
 //! - With another delivery than `worker` nothing is claimed: `src/leads/notify/tests/pass.rs::other_deliveries_claim_nothing`.
+//! - A refused token costs no lead but the one that found out:
+//!   `src/leads/notify/tests/attempts.rs::a_refused_token_is_known_to_everybody_and_holds_the_next_lead`.
+//! - A row that cannot be changed is put aside, and keeps no other from being told (the list of those is a lock of its own,
+//!   held for no call): `src/leads/notify/tests/pass.rs::a_row_that_cannot_be_changed_is_put_aside_and_the_others_are_told`.
 //!
 //! **Windows.** Between the slot and the claim: the slot dies with the process. Between the claim and its completion: the
 //! lead stays `sending`, and is claimed again once it has been so for 15 minutes; if Telegram had it, the broker sees it
@@ -128,7 +132,8 @@ impl Worker {
         let deadline = Instant::now() + LONGEST_PASS;
         self.announce(stop, deadline, &mut report).await?;
         let now = self.db.clock().now();
-        self.aside().retain(|(until, _)| *until > now);
+        // A clock that is set back does not make it longer.
+        self.aside().retain(|(until, _)| (1..=STALE_AFTER_MS).contains(&until.saturating_sub(now)));
         if let Some(post) = &self.post {
             post.refresh().await;
             while !stop.is_cancelled() && report.next.is_none() {

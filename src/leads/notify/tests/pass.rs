@@ -137,6 +137,21 @@ async fn a_row_that_cannot_be_changed_is_put_aside_and_the_others_are_told() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_leaves_nobody_aside_for_longer() {
+    let world = World::new().await;
+    let stuck = world.insert("AUDIT").await;
+    let audit = "CREATE TRIGGER audit BEFORE UPDATE ON broker_leads WHEN NEW.notification_status = 'sending'
+                 BEGIN SELECT RAISE(ABORT, 'no'); END";
+    world.db.write::<_, StoreError>(move |tx: &Tx<'_>| tx.execute(audit, [])).await.unwrap();
+    assert_eq!(world.pass().await.failed, 1);
+    world.db.write::<_, StoreError>(|tx: &Tx<'_>| tx.execute("DROP TRIGGER audit", [])).await.unwrap();
+    assert_eq!(world.pass().await.sent, 0, "it is left alone for 15 minutes");
+    world.clock.set(START - 3_600_000);
+    assert_eq!(world.pass().await.sent, 1);
+    assert_eq!(world.row(&stuck).await, sent(1));
+}
+
+#[tokio::test]
 async fn a_lead_is_claimed_three_times_and_then_given_up() {
     let world = World::new().await;
     let lead = world.insert("r-1").await;
