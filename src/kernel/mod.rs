@@ -9,3 +9,4 @@ pub mod loopback;
 pub mod retry;
 pub mod secret;
 pub mod store;
+pub mod tenant;

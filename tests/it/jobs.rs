@@ -1,5 +1,6 @@
 //! Jobs and signals through the real binary: a run that is asked for beside the server, and a start that is stopped.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -45,11 +46,15 @@ fn older() -> Place {
     let migrated = place.command(&["migrate", "--data-dir", text(&place.data())]).status().unwrap();
     assert!(migrated.success());
     let conn = file::writer(&place.data());
-    conn.execute_batch(
-        "DROP VIEW broker_lead_preparation_due; DROP TABLE broker_lead_rate_limits; DROP TABLE broker_lead_events;
-         DROP TABLE broker_leads; PRAGMA user_version = 4;",
-    )
-    .unwrap();
+    let all = "SELECT group_concat('DROP ' || type || ' ' || name || ';', ' ') FROM sqlite_schema
+               WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'";
+    let drop_all: String = value(&conn, all, []);
+    conn.execute_batch(&format!("PRAGMA foreign_keys = OFF; {drop_all}")).unwrap();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema");
+    for file in ["0001_bot.sql", "0002_chat.sql", "0003_backend_calls.sql", "0004_housekeeping.sql"] {
+        conn.execute_batch(&std::fs::read_to_string(schema.join(file)).unwrap()).unwrap();
+    }
+    conn.execute_batch("PRAGMA user_version = 4").unwrap();
     place
 }
 

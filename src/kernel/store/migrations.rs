@@ -19,6 +19,7 @@ const ALL: &[M<'static>] = &[
     M::up(include_str!("../../../schema/0003_backend_calls.sql")),
     M::up(include_str!("../../../schema/0004_housekeeping.sql")),
     M::up(include_str!("../../../schema/0005_leads.sql")),
+    M::up(include_str!("../../../schema/0006_webhooks.sql")),
 ];
 
 /// The schema version this binary writes.
