@@ -70,6 +70,7 @@
 pub(crate) mod app;
 pub(crate) mod backend;
 pub(crate) mod chat;
+pub(crate) mod communications;
 pub mod config;
 pub(crate) mod dev;
 pub(crate) mod edge;
@@ -79,6 +80,8 @@ pub(crate) mod leads;
 pub mod measured;
 pub(crate) mod onboarding;
 pub(crate) mod outbox;
+pub(crate) mod tenants;
+pub(crate) mod webhooks;
 
 /// The program: runs the verb that `args` (the program's name first) ask for, and answers how it ended.
 pub fn run(args: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {

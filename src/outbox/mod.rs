@@ -11,6 +11,7 @@
 //!
 //! **Not here.** Relay, webhooks, and what the bot is told (`backend`).
 
+pub(crate) mod consumer;
 mod sql;
 
 use crate::kernel::events::Event;
