@@ -9,4 +9,4 @@ mod transport;
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Attempted, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
+pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
