@@ -14,6 +14,7 @@ mod transport;
 mod vault;
 
 pub(crate) use attempt::{Outcome, Trigger};
+pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{DisabledReason, EndpointStatus};
 pub(crate) use resolve::Resolver;
