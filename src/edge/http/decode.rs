@@ -16,8 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::error::{Fault, Problem};
 use super::HttpState;
+use super::error::{Fault, Problem};
 
 /// What is repeated to the client of its own input, in characters.
 const LONGEST_DETAIL: usize = 200;
@@ -134,6 +134,7 @@ fn blamed(path: &str, detail: &str) -> String {
 }
 
 /// An object of JSON, and no list: serde's derived forms would take their fields from a list too, by position.
+#[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
