@@ -3,6 +3,7 @@
 mod bad_input;
 mod events;
 mod idempotency;
+mod roles;
 
 use serde_json::{Value, json};
 
