@@ -53,16 +53,16 @@ fn fault(rule: &CommunicationRule, content: &Content) -> Option<Problem> {
     let meant = CATALOGUE.iter().filter(|entry| rule.event.matches(entry.name));
     let unfit = meant.into_iter().find(|entry| values::render(content, &rule.block, &sample(entry)).is_err())?;
     let what = format!("this block names something that {} does not have", unfit.name);
+    let fields: Vec<_> = unfit.fields.iter().map(|field| field.name).collect();
     let advice = format!(
         "it may name type, event_id, aggregate_type, aggregate_id, occurred_at, {}; choose another block or event",
-        unfit.fields.join(", ")
+        fields.join(", ")
     );
     Some(rule.problem("block", what, advice))
 }
 
-/// An event as this row of the catalogue has it, with something in every field.
+/// An event as this row of the catalogue has it.
 fn sample(entry: &Entry) -> StoredEvent {
-    let fields = entry.fields.iter().map(|field| ((*field).to_owned(), "1".into()));
     StoredEvent {
         row: 1,
         tenant: TenantId::installation(),
@@ -72,7 +72,7 @@ fn sample(entry: &Entry) -> StoredEvent {
         aggregate_type: entry.aggregate.to_owned(),
         aggregate_id: "1".to_owned(),
         occurred_at: 0,
-        payload: serde_json::Value::Object(fields.collect()).to_string(),
+        payload: entry.example.to_owned(),
         attempts: 0,
     }
 }
