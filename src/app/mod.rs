@@ -1,6 +1,7 @@
 //! The assembled service: the one place that knows every subsystem, given to every edge.
 
 mod addressees;
+mod events;
 mod local_backend;
 mod passes;
 #[cfg(test)]
@@ -13,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend;
 use crate::chat::{Access, Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
-use crate::config::{BotConfig, Config, EventSource, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig};
+use crate::config::{
+    BotConfig, Config, ConfigErrors, EventSource, EventsConfig, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig,
+};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role, Settings, StoreError, Synchronous};
 use crate::leads::Hands;
@@ -21,7 +24,9 @@ use crate::leads::notify::{Post, Recipient, Worker};
 use crate::onboarding::calls::Calls;
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{self, Backend, Consumer, Remote};
+use crate::outbox::Relay;
 use addressees::Addressees;
+pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
 pub(crate) use passes::{Again, Pass};
@@ -34,6 +39,8 @@ pub(crate) struct App {
     /// What a remote backend is called for; none if events come from this file.
     calls: Option<Calls>,
     sender: Option<Sender>,
+    relay: Relay,
+    events: EventsConfig,
     access: Arc<Access>,
     leads: LeadsConfig,
     notifier: Worker,
@@ -62,6 +69,9 @@ pub(crate) enum Error {
     /// A shipped text is not valid: a fault of this build.
     #[error(transparent)]
     Onboarding(#[from] onboarding::Error),
+    /// A rule of communications cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
     /// The send queue could not be recovered.
     #[error(transparent)]
     Chat(#[from] crate::chat::Error),
@@ -105,15 +115,17 @@ impl App {
             EventSource::Off => None,
         };
         let calls = remote.map(|remote| Calls::new(db.clone(), remote));
-        let content = Arc::new(Content::shipped(default_lang(&config.bot))?);
+        let content = content_of(&config.bot)?;
+        let relay = events::open_relay(config, &db, &content)?;
         let sender = match messenger {
             Some(messenger) => Some(desk.open_sender(&config.telegram, &db, messenger, source.clone()).await?),
             None => None,
         };
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
         let notifier = desk.open_notifier(&config.leads, &db, lead_messenger);
-        let (jobs, leads, access) = (config.jobs.clone(), config.leads.clone(), desk.access);
-        Ok(Self { db, jobs, consumer, calls, sender, access, leads, notifier, stop, polled: Beat::now() })
+        let (jobs, leads, events) = (config.jobs.clone(), config.leads.clone(), config.events.clone());
+        let (access, polled) = (desk.access, Beat::now());
+        Ok(Self { db, jobs, consumer, calls, sender, relay, events, access, leads, notifier, stop, polled })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -221,9 +233,11 @@ impl Desk {
     }
 }
 
-fn default_lang(bot: &BotConfig) -> Lang {
-    match bot.default_lang {
+/// The texts, for people and chats that have not chosen a language.
+fn content_of(bot: &BotConfig) -> Result<Arc<Content>, onboarding::Error> {
+    let default_lang = match bot.default_lang {
         crate::config::Lang::Ru => Lang::Ru,
         crate::config::Lang::En => Lang::En,
-    }
+    };
+    Ok(Arc::new(Content::shipped(default_lang)?))
 }
