@@ -6,6 +6,7 @@ mod local_backend;
 mod passes;
 #[cfg(test)]
 mod record_tests;
+mod watch;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
 pub(crate) use passes::{Again, Pass};
+use watch::Watch;
 
 /// The service, without the ways the world reaches it.
 pub(crate) struct App {
@@ -41,6 +43,7 @@ pub(crate) struct App {
     sender: Option<Sender>,
     relay: Relay,
     events: EventsConfig,
+    watch: Watch,
     access: Arc<Access>,
     leads: LeadsConfig,
     notifier: Worker,
@@ -124,8 +127,8 @@ impl App {
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
         let notifier = desk.open_notifier(&config.leads, &db, lead_messenger);
         let (jobs, leads, events) = (config.jobs.clone(), config.leads.clone(), config.events.clone());
-        let (access, polled) = (desk.access, Beat::now());
-        Ok(Self { db, jobs, consumer, calls, sender, relay, events, access, leads, notifier, stop, polled })
+        let (access, polled, watch) = (desk.access, Beat::now(), Watch::default());
+        Ok(Self { db, jobs, consumer, calls, sender, relay, events, watch, access, leads, notifier, stop, polled })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -144,6 +147,11 @@ impl App {
     /// Whether the consumer has been heard of lately; `None` when events are not consumed here.
     pub(crate) fn consumer_silence(&self) -> Option<Duration> {
         self.consumer.as_ref().map(|_| self.polled.since(Instant::now()))
+    }
+
+    /// What a person should know of domain events that wait.
+    pub(crate) fn advice_on_events(&self) -> Option<String> {
+        self.watch.advice()
     }
 
     /// The section of leads, for the surfaces that take, show and claim them.

@@ -106,6 +106,7 @@ impl App {
     /// The store's.
     pub(crate) async fn relay_events(&self) -> anyhow::Result<Pass> {
         let report = self.relay.run_once(&self.stop).await?;
+        self.watch.look(&self.db).await;
         let again = match report.next {
             _ if report.more => Again::Now,
             Some(at) => Again::At(at),
