@@ -159,6 +159,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let telegram = Arc::clone(app);
     let events = Arc::clone(app);
     let leads = Arc::clone(app);
+    let webhooks = Arc::clone(app);
     let disk = app.db().clone();
     vec![
         ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
@@ -180,6 +181,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);
             nobody.or_else(|| leads.lead_smoke_is_due().then_some(SMOKE_IS_DUE)).map(str::to_owned)
         }),
+        ReadyCheck::advice("webhooks", move || webhooks.advice_on_webhooks()),
     ]
 }
 
