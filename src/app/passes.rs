@@ -122,7 +122,7 @@ impl App {
     /// The store's.
     pub(crate) async fn prune_outbox(&self) -> anyhow::Result<Pass> {
         let keep = Duration::from_secs(u64::from(self.events.retention_days) * 86_400);
-        let report = outbox::prune::run_once(&self.db, keep, webhooks::health::is_unfinished, &self.stop).await?;
+        let report = outbox::prune::run_once(&self.db, keep, webhooks::is_unfinished, &self.stop).await?;
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 

@@ -1,6 +1,7 @@
 //! Webhooks: every event goes to the endpoints that its tenant has subscribed, signed, and is repeated until it is taken.
 
 mod attempt;
+mod deliver;
 pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
@@ -22,6 +23,7 @@ mod transport;
 mod vault;
 
 pub(crate) use attempt::{Outcome, Trigger, record_test};
+pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{
     DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
