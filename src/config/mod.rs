@@ -33,6 +33,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub(crate) use amounts::parse_length;
 pub use keys::{KEYS, Key};
 pub use kind::{Kind, SecretForm};
 pub use leads::{Delivery, LeadsConfig};
