@@ -14,10 +14,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::decode::{AtMost, JsonBody, NoQuery, check_text, parameters};
 use super::error::{Fault, Problem};
 use super::finish::see_through;
+use super::openapi::refusals;
 use super::{Consumer, HttpState};
 use crate::backend::page::Served;
 use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE, NewBotEvent, Retry};
@@ -96,12 +99,29 @@ async fn settle(db: Db, ack: Ack, limit: Duration) -> Result<Acknowledged, Probl
     see_through(limit, settling).await.unwrap_or_else(|| Err(Problem::too_slow()))
 }
 
-#[derive(Serialize)]
+/// The event that was emitted, or is known by its dedup key.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EmittedBotEvent)]
 pub(super) struct EmittedBody {
+    /// Its place in the outbox.
+    #[schema(minimum = 1)]
     id: i64,
 }
 
-/// `POST /bot/events`: emits an event; 201, or 200 if its dedup key is known.
+/// Emits an event for the bot, once per dedup key.
+#[utoipa::path(
+    post,
+    path = "/bot/events",
+    operation_id = "emit_bot_event",
+    tag = "bot",
+    security(("bot_secret" = [])),
+    request_body = EmitBody,
+    responses(
+        (status = 201, description = "It is stored.", body = EmittedBody),
+        (status = 200, description = "Its dedup key is known; this is the event that has it.", body = EmittedBody),
+        refusals::Any, refusals::Secret, refusals::Body,
+    )
+)]
 pub(super) async fn emit(
     State(state): State<Arc<HttpState>>,
     _: NoQuery,
@@ -193,23 +213,35 @@ struct WithReason {
     error: Option<String>,
 }
 
-/// An event to be emitted, on the wire.
-#[derive(Debug, Deserialize)]
+/// An event to be emitted. It is about a chat, or a member, or both.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = NewBotEvent)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EmitBody {
+    /// One of the contract's types.
+    #[schema(schema_with = event_types)]
     event_type: String,
     #[serde(default)]
     telegram_id: Option<ChatId>,
     #[serde(default)]
     magnet_uid: Option<MemberUid>,
+    /// The type's own fields: at most 16 KiB as JSON, and 32 levels deep.
     #[serde(default)]
     payload: Map<String, Value>,
+    /// Names the cause; an event of a known cause is not stored again.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     dedup_key: Option<String>,
 }
 
+fn event_types() -> Object {
+    let words = BotEventType::ALL.map(BotEventType::as_str);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
+}
+
 /// A chat's id: text, since it may not fit a JavaScript number, and a number there would already be another one.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[schema(value_type = String, pattern = "^-?[1-9][0-9]{0,18}$")]
 #[serde(try_from = "String")]
 struct ChatId(i64);
 
@@ -226,7 +258,8 @@ impl TryFrom<String> for ChatId {
 }
 
 /// A member's id.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[schema(minimum = 1)]
 #[serde(try_from = "i64")]
 pub(super) struct MemberUid(pub(super) i64);
 

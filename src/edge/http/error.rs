@@ -9,6 +9,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTIC
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::observe;
 use crate::backend;
@@ -33,10 +34,11 @@ enum Then {
 }
 
 /// One field at fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Fault {
     /// Where: `processedIds[3]`, `payload.level`, or the name of a parameter or header.
     pub(super) field: String,
+    /// What is wrong with it.
     pub(super) detail: String,
 }
 
@@ -56,16 +58,30 @@ impl Then {
     }
 }
 
-#[derive(Serialize)]
-struct ProblemBody<'a> {
+/// An error, as RFC 9457 has it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'a> {
+    /// `urn:pillarbox:problem:` and the code.
+    #[schema(pattern = "^urn:pillarbox:problem:[a-z0-9_]+$")]
     r#type: String,
+    /// What the status means.
     title: &'a str,
+    /// The status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// What a person should know.
     detail: &'a str,
+    /// What a program may rely on.
+    #[schema(pattern = "^[a-z0-9_]+$")]
     code: &'a str,
+    /// The request's name in the log. Not there in a 401, which is the same for all.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     request_id: Option<String>,
+    /// The fields at fault, where it is about fields.
     #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
+    #[schema(required = false)]
     errors: &'a [Fault],
 }
 

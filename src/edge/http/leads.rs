@@ -13,12 +13,15 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use utoipa_axum::router::OpenApiRouter;
 
 use super::HttpState;
 use super::client_ip::ClientIp;
 use super::decode::{is_json, read};
 use super::lead_envelope::{Refusal, Reply};
 use super::observe::{Cut, cut_off};
+use super::openapi::Routes;
 use crate::config::LeadsConfig;
 use crate::leads::{self, Answer, Submission, Visitor};
 
@@ -30,6 +33,11 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// What of a refused origin is told to the log, in characters.
 const LONGEST_ORIGIN: usize = 200;
+
+/// The one address. One handler for every method: who may ask at all is looked at before how.
+pub(super) fn routes() -> Routes {
+    OpenApiRouter::default().route("/leads", any(answer))
+}
 
 /// Any request to `/leads`.
 pub(super) async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): ClientIp, request: Request) -> Response {

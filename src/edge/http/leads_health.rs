@@ -7,11 +7,19 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use utoipa_axum::router::OpenApiRouter;
 
 use super::HttpState;
 use super::error::Problem;
 use super::keys::{Role, Stranger};
+use super::openapi::Routes;
 use crate::leads::health;
+
+/// The one address.
+pub(super) fn routes() -> Routes {
+    OpenApiRouter::default().route("/v1/leads/health", get(show))
+}
 
 /// Answers the service key.
 pub(super) async fn show(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Result<Response, Problem> {

@@ -9,10 +9,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use serde::Serialize;
 use tokio::sync::Mutex;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use super::HttpState;
+use super::openapi::Routes;
+use super::{HttpState, metrics, openapi};
 use crate::kernel::store::Db;
 
 /// A store that takes longer for one commit is not ready.
@@ -79,6 +83,15 @@ impl From<Result<(), String>> for CheckBody {
     fn from(found: Result<(), String>) -> Self {
         Self { ok: found.is_ok(), detail: found.err() }
     }
+}
+
+/// What machines ask for, without a secret.
+pub(super) fn routes() -> Routes {
+    OpenApiRouter::default()
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics::show))
+        .routes(routes!(openapi::show))
 }
 
 /// `GET /livez`: without a look at anything.

@@ -23,7 +23,6 @@ mod refusal;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE};
@@ -31,6 +30,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use utoipa_axum::router::OpenApiRouter;
 
 use self::accept::Wanted;
 use self::arguments::Arguments;
@@ -39,6 +39,7 @@ pub(super) use self::refusal::Refusal;
 use super::HttpState;
 use super::keys::{Role, Stranger};
 use super::observe::cut_off;
+use super::openapi::Routes;
 
 /// The one schema there is, under the name that PostgREST and Supabase give it.
 const SCHEMA: &str = "public";
@@ -46,8 +47,8 @@ const SCHEMA: &str = "public";
 const RPC: &str = "/rest/v1/rpc/";
 
 /// Everything under `/rest`.
-pub(super) fn routes(state: &Arc<HttpState>) -> Router<Arc<HttpState>> {
-    Router::new()
+pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
+    OpenApiRouter::default()
         .route("/rest/v1/rpc/{function}", any(call))
         .route("/rest/{*path}", any(elsewhere))
         .route_layer(from_fn_with_state(Arc::clone(state), admit))
