@@ -92,9 +92,10 @@ fn flatten(reading: &Reading<'_>, prefix: &str, table: &DeTable<'_>, entries: &m
             DeValue::String(text) => Written::Quoted(text.to_string()),
             DeValue::Integer(number) => Written::Number(decimal(number.as_str(), number.radix())),
             DeValue::Boolean(is_on) => Written::Switch(if *is_on { "true" } else { "false" }),
-            DeValue::Array(list) => match strings(list) {
-                Some(text) => Written::List(text),
-                None => Written::Other("array"),
+            DeValue::Array(list) => match (strings(list), numbers(list)) {
+                (Some(text), _) => Written::List(text),
+                (None, Some(text)) => Written::Numbers(text),
+                (None, None) => Written::Other("array"),
             },
             other => Written::Other(other.type_str()),
         };
@@ -106,6 +107,16 @@ fn flatten(reading: &Reading<'_>, prefix: &str, table: &DeTable<'_>, entries: &m
 fn strings(list: &DeArray<'_>) -> Option<String> {
     let texts: Option<Vec<&str>> = list.iter().map(|entry| entry.get_ref().as_str()).collect();
     texts.map(|texts| texts.join(", "))
+}
+
+/// The entries of a list in which there is nothing but integers.
+fn numbers(list: &DeArray<'_>) -> Option<String> {
+    let number = |value: &DeValue<'_>| match value {
+        DeValue::Integer(number) => Some(decimal(number.as_str(), number.radix())),
+        _ => None,
+    };
+    let numbers: Option<Vec<String>> = list.iter().map(|entry| number(entry.get_ref())).collect();
+    numbers.map(|numbers| numbers.join(", "))
 }
 
 /// The number in base ten; one that does not fit stays as it was written and is refused by its kind.

@@ -6,9 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::file;
-use super::keys::{FILE_VARIABLE, KEYS, Key, PREFIX, section_names};
+use super::keys::{FILE_VARIABLE, Key, PREFIX, section_names};
 use super::problem::{Origin, Place, Problem};
 use super::sources::Sources;
+use super::table::KEYS;
 
 /// How a value was written.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub(super) enum Written {
     Switch(&'static str),
     /// As a TOML list of strings, which are joined by commas: a list is written as text elsewhere.
     List(String),
+    /// As a TOML list of integers, joined in the same way.
+    Numbers(String),
     /// As something that no key takes; the name of its TOML type.
     Other(&'static str),
     /// As a TOML table at the root.

@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use super::amounts::{duration_text, size_text};
-use super::keys::{KEYS, Key, section_names};
+use super::keys::{Key, section_names};
 use super::kind::Kind;
+use super::table::KEYS;
 
 use crate::kernel::secret::Secret;
 
@@ -67,6 +68,7 @@ fn example(kind: Kind) -> &'static str {
 fn toml_of(kind: Kind, default: &str) -> String {
     match kind {
         Kind::Integer { .. } | Kind::Switch => default.to_owned(),
+        Kind::Ports => format!("[{default}]"),
         _ => format!("\"{default}\""),
     }
 }
@@ -115,6 +117,7 @@ fn rule(kind: Kind) -> String {
         Kind::Switch => "true, false".to_owned(),
         Kind::Origins => "list of origins".to_owned(),
         Kind::Networks => "list of addresses and networks".to_owned(),
+        Kind::Ports => "list of ports".to_owned(),
         Kind::Region => "two letters".to_owned(),
     }
 }
