@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(crate) use amounts::parse_length;
+pub(crate) use communications::RULE;
 pub use communications::{CommunicationRule, CommunicationsConfig};
 pub use keys::Key;
 pub use kind::{Kind, SecretForm};
@@ -128,10 +129,15 @@ impl Config {
             return Err(ConfigErrors::new(problems));
         }
         let file = sources.file.map(|file| file.path);
-        Ok(Self::of(&checked, file, settings))
+        Ok(Self::of(&checked, gathered.rules, file, settings))
     }
 
-    fn of(checked: &sections::Checked, file: Option<PathBuf>, settings: Vec<Setting>) -> Self {
+    fn of(
+        checked: &sections::Checked,
+        rules: Vec<CommunicationRule>,
+        file: Option<PathBuf>,
+        settings: Vec<Setting>,
+    ) -> Self {
         let mut config = Self {
             store: checked.store(),
             http: checked.http(),
@@ -142,7 +148,7 @@ impl Config {
             webhooks: checked.webhooks(),
             events: checked.events(),
             analytics: checked.analytics(),
-            communications: checked.communications(Vec::new()),
+            communications: checked.communications(rules),
             jobs: checked.jobs(),
             file,
             settings,
@@ -208,6 +214,7 @@ fn refused(key: &Key, found: Option<&gather::Found>, origin: Origin, refusal: va
         gather::Written::List(text) if key.kind.is_list() => Some(text),
         gather::Written::List(_)
         | gather::Written::Numbers(_)
+        | gather::Written::Tables(_)
         | gather::Written::Switch(_)
         | gather::Written::Other(_)
         | gather::Written::Section => None,

@@ -5,7 +5,7 @@ use url::Url;
 use super::Setting;
 use super::problem::{Origin, Place, Problem, Warning};
 use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
-use super::{Config, leads, sections::TelegramConfig, webhooks};
+use super::{Config, communications, leads, sections::TelegramConfig, webhooks};
 use crate::kernel::loopback::is_loopback;
 
 /// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
@@ -65,6 +65,7 @@ pub(super) fn warnings(config: &Config) -> Vec<Warning> {
     telegram_warnings(&config.telegram, &config.bot, &mut warn);
     leads::warnings(&config.leads, &config.settings, &mut warn);
     webhooks::warnings(&config.webhooks, &mut warn);
+    communications::warnings(&config.communications, config.telegram.token.is_some(), &mut warn);
     for setting in config.settings.iter().filter(|setting| setting.key.is_secret()) {
         let directly = setting.origin.content_of.is_none();
         match &setting.origin.place {

@@ -63,7 +63,7 @@ impl Kind {
                 Ok(text)
             }
             Written::Number(_) => refuse(format!("{} is needed, this is a bare number", self.noun()), self.advice()),
-            Written::List(_) | Written::Numbers(_) => {
+            Written::List(_) | Written::Numbers(_) | Written::Tables(_) => {
                 refuse(format!("{} is needed, this is of type array", self.noun()), self.advice())
             }
             Written::Switch(_) => refuse(format!("{} is needed, this is of type boolean", self.noun()), self.advice()),

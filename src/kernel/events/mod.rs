@@ -4,5 +4,7 @@
 //! name, is decided by the recorders that the store was opened with.
 
 mod catalogue;
+mod pattern;
 
 pub use catalogue::{CATALOGUE, Entry, Event, Lead, Member, NftLevel};
+pub use pattern::Pattern;
