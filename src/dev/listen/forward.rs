@@ -92,6 +92,6 @@ fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("none within {} s", PATIENCE.as_secs());
     }
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes = std::iter::successors(error.source(), |cause: &&dyn std::error::Error| (*cause).source());
     causes.last().map_or_else(|| "the connection broke".to_owned(), ToString::to_string)
 }

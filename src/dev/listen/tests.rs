@@ -1,7 +1,7 @@
 //! The receiver over real sockets, with a program behind it that writes down what it gets.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
