@@ -324,7 +324,7 @@ fn nearest_key(dotted: &str) -> String {
 }
 
 /// The candidate with the fewest slips from `name`; case, and `-` for `_`, are no slips.
-pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = |text: &str| text.to_lowercase().replace('-', "_");
     // A name that long is a mistake of another kind, and the distance costs its length for every candidate.
     let name: String = folded(name).chars().take(100).collect();

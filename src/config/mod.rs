@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use amounts::parse_length;
 pub(crate) use communications::RULE;
 pub use communications::{CommunicationRule, CommunicationsConfig};
+pub(crate) use gather::nearest;
 pub use keys::Key;
 pub use kind::{Kind, SecretForm};
 pub use leads::{Delivery, LeadsConfig};

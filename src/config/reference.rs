@@ -41,7 +41,7 @@ const RULE_EXAMPLE: &str = r#"
 # own [[communications.rule]]; they are written in this file only.
 # [[communications.rule]]
 # event = "lead.received"
-# block = "lead_received"
+# block = "event_lead_received"
 # chat = -1001234567890
 "#;
 

@@ -12,6 +12,7 @@ use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::HttpState;
+use super::openapi::refusals;
 use crate::backend::inspect;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
 use crate::leads::NotificationStatus;
@@ -82,7 +83,16 @@ fn describe() {
     describe_gauge!("pillarbox_build_info", "1, with the version as label");
 }
 
-/// `GET /metrics`. A store that cannot be read leaves its gauges at NaN; the rest is told all the same.
+/// Shows counters and gauges in Prometheus' text form.
+///
+/// A store that cannot be read leaves its gauges at NaN; the rest is told all the same.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "monitoring",
+    responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain"), refusals::Any)
+)]
 pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
     let stats = state.db.read(inspect::stats).await;
     set_outbox_gauges(stats);

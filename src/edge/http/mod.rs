@@ -23,6 +23,7 @@
 
 mod bearer;
 mod bot;
+mod bot_event_forms;
 mod bot_events;
 mod bot_notification;
 mod client_ip;
@@ -31,6 +32,7 @@ mod error;
 mod finish;
 mod keys;
 mod lead_envelope;
+mod lead_form;
 mod leads;
 mod leads_health;
 mod leftover;

@@ -36,12 +36,18 @@ use super::HttpState;
 /// Routes of this edge that are documented by being declared.
 pub(super) type Routes = OpenApiRouter<Arc<HttpState>>;
 
+/// What is the same for every address.
+const ABOUT: &str = "\
+Everything that this server answers over HTTP. An address that is not here answers 404, and a method that an address \
+does not take 405 with `Allow`; `HEAD` is answered where `GET` is. Every answer carries `X-Request-Id`, which names the \
+request in the log. A parameter that an operation does not know is refused with 400 where it could seem to do something.";
+
 /// What the document says before there is any route.
 pub(super) fn begin() -> Routes {
     let info = InfoBuilder::new()
         .title("Pillarbox")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(env!("CARGO_PKG_DESCRIPTION")))
+        .description(Some(ABOUT))
         .license(Some(LicenseBuilder::new().name("MIT").identifier(Some("MIT")).build()))
         .build();
     let mut document = OpenApiBuilder::new().info(info).build();
@@ -83,6 +89,7 @@ pub(super) fn write(document: &OpenApi) -> Bytes {
     for path in members(&mut document["paths"]) {
         for operation in members(path) {
             members(&mut operation["responses"]).for_each(name_the_request);
+            operation["parameters"].as_array_mut().into_iter().flatten().for_each(be_there_or_not);
         }
     }
     members(&mut document["components"]["responses"]).for_each(name_the_request);
@@ -93,6 +100,16 @@ pub(super) fn write(document: &OpenApi) -> Bytes {
 fn name_the_request(response: &mut Value) {
     if response.get("$ref").is_none() {
         response["headers"]["X-Request-Id"] = json!({"$ref": "#/components/headers/RequestId"});
+    }
+}
+
+/// An address and a header have no null: a parameter that may be missing is just not there.
+fn be_there_or_not(parameter: &mut Value) {
+    let kind = &mut parameter["schema"]["type"];
+    if let Some(kinds) = kind.as_array()
+        && let Some(real) = kinds.iter().find(|kind| **kind != "null")
+    {
+        *kind = real.clone();
     }
 }
 

@@ -94,6 +94,10 @@ families! {
     Query = [400];
     /// The address reads a JSON body.
     Body = [400, 408, 413, 415, 422];
+    /// The address names something that may not be there.
+    Missing = [404];
+    /// What is asked for may not be possible as things are.
+    Conflict = [409];
 }
 
 fn shared(statuses: &[u16]) -> BTreeMap<String, RefOr<Response>> {
