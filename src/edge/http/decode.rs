@@ -16,8 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
-use super::error::{Fault, Problem};
 use super::HttpState;
+use super::error::{Fault, Problem};
 
 /// What is repeated to the client of its own input, in characters.
 const LONGEST_DETAIL: usize = 200;

@@ -87,7 +87,9 @@ impl<'a> Head<'a> {
             }
             let text = std::str::from_utf8(bare).map_err(|_| NoMessage::NoHeader(before + head.lines))?;
             match text.split_once(':') {
-                _ if head.lines == 1 && is_start_line(text) => head.is_interim = text.split(' ').nth(1).is_some_and(is_interim),
+                _ if head.lines == 1 && is_start_line(text) => {
+                    head.is_interim = text.split(' ').nth(1).is_some_and(is_interim)
+                }
                 Some((name, value)) if is_name(name) => head.headers.push((name, value.trim())),
                 _ => return Err(NoMessage::NoHeader(before + head.lines)),
             }

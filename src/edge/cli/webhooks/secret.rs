@@ -43,9 +43,9 @@ impl SecretSource {
     pub(super) fn load(&self) -> anyhow::Result<Secret> {
         match self.find()? {
             Some(secret) => Ok(secret),
-            None => bail!(
-                "a secret is needed: in the environment's PILLARBOX_WEBHOOK_SECRET, or by --secret-file FILE"
-            ),
+            None => {
+                bail!("a secret is needed: in the environment's PILLARBOX_WEBHOOK_SECRET, or by --secret-file FILE")
+            }
         }
     }
 }

@@ -48,7 +48,9 @@ struct HeadersBody<'a> {
 pub(super) fn run(args: SignArgs) -> anyhow::Result<Exit> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'.';
     if args.id.is_empty() || args.id.len() > 128 || !args.id.bytes().all(is_plain) {
-        bail!("--id has to be 1 to 128 visible characters and no dot; with one it could be read as another id and time");
+        bail!(
+            "--id has to be 1 to 128 visible characters and no dot; with one it could be read as another id and time"
+        );
     }
     let key = Key::parse(args.secret.load()?.expose())?;
     let body = input::read(&args.file)?;

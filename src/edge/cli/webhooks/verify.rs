@@ -57,11 +57,8 @@ pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
     let key = Key::parse(secret.expose());
     let key = key.context("the secret is none: it has to be whsec_ and base64, as it was shown when it was made")?;
     let bytes = input::read(&args.file)?;
-    let given = Signed {
-        id: args.id.as_deref(),
-        timestamp: args.timestamp.as_deref(),
-        signatures: args.signature.as_deref(),
-    };
+    let given =
+        Signed { id: args.id.as_deref(), timestamp: args.timestamp.as_deref(), signatures: args.signature.as_deref() };
     let (signed, body) = match given.id {
         Some(_) => (given, &bytes[..]),
         None => taken_apart(&bytes, &args.file)?,

@@ -31,9 +31,7 @@ impl Problem {
             Self::new(status, code, error.to_string()).at(vec![fault])
         };
         match &error {
-            Error::ReservedType { index, .. } => {
-                at(StatusCode::UNPROCESSABLE_ENTITY, "reserved_type", *index, "type")
-            }
+            Error::ReservedType { index, .. } => at(StatusCode::UNPROCESSABLE_ENTITY, "reserved_type", *index, "type"),
             Error::UnregisteredType { index, .. } => {
                 at(StatusCode::UNPROCESSABLE_ENTITY, "unregistered_type", *index, "type")
             }
