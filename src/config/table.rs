@@ -301,7 +301,7 @@ pub const KEYS: &[Key] = &[
         "4",
         "Of those, attempts to one endpoint, so that one that hangs leaves room for the others.",
     ),
-    key("webhooks", "ports", Kind::Ports, "443", "Ports that an endpoint's address may name."),
+    key("webhooks", "ports", Kind::Ports, "443", "Ports that an endpoint's address may name; 443 always is one."),
     key(
         "webhooks",
         "allow_networks",

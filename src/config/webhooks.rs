@@ -17,7 +17,7 @@ pub struct WebhooksConfig {
     pub max_in_flight: usize,
     /// Of those, to one endpoint; at most `max_in_flight`.
     pub per_endpoint: usize,
-    /// Ports that an address may name.
+    /// Ports that an address may name, besides 443.
     pub ports: Vec<u16>,
     /// Networks that are not public and may be sent to all the same.
     pub allow_networks: Vec<IpNet>,
@@ -98,9 +98,6 @@ pub(super) fn warnings(webhooks: &WebhooksConfig, warn: &mut impl FnMut(&str, &s
             "webhooks.allow_networks",
             "every address may be sent to, those inside your network too; name the networks that are meant",
         );
-    }
-    if !webhooks.ports.contains(&443) {
-        warn("webhooks.ports", "443 is not among them, so no endpoint with the usual address can be reached");
     }
     if webhooks.max_in_flight == webhooks.per_endpoint {
         warn(

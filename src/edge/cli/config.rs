@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::{Exit, Form};
+use crate::app;
 use crate::config::{Config, Origin, Place, RULE, Sources, one_line};
 
 /// Says `ok` and what is probably not meant, or everything that is wrong; the latter is exit 3.
@@ -13,7 +14,9 @@ use crate::config::{Config, Origin, Place, RULE, Sources, one_line};
 /// # Errors
 /// `out` cannot be written.
 pub(crate) fn check(sources: Sources, out: &mut impl Write) -> io::Result<Exit> {
-    let config = match Config::load(sources) {
+    // What only the assembled parts can judge comes after what the text itself says.
+    let checked = Config::load(sources).and_then(|config| app::check(&config).map(|()| config));
+    let config = match checked {
         Ok(config) => config,
         Err(errors) => {
             writeln!(out, "{errors}")?;

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::serve::{bind, open, stopped_early};
+use crate::app;
 use crate::config::{Config, EventSource, LeadsConfig, Origin, Place, Sources};
 use crate::dev::demo::{self, Stage};
 use crate::dev::{self, keys::Keys};
@@ -46,6 +47,7 @@ pub(crate) enum Demo {
 /// When the configuration, the address or the directory cannot be used, or the demo does not do what it tells.
 pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result<Exit> {
     let (sources, first) = prepare(sources, options.demo)?;
+    app::check(&first)?;
     log::init(&first.log)?;
     log_panics();
     ensure!(
@@ -139,6 +141,7 @@ async fn start(
     let leads = config.leads.clone();
     let clock = dev::clock::open_clock(&dev_dir)?;
     let db = open(&config, Role::Owner("dev"), clock.clone()).await?;
+    keys.admit(&db).await?;
     let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
     let host = Host::build(parts).await?;
     let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
@@ -149,12 +152,18 @@ async fn start(
 fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
     // Of the keys the real values come with the directory; until then nobody else's are to be read.
     let mut sources = sources
+        .of_dev()
         // The environment may be that of a production site next door; a file is read only if the command line names it.
         .without_variable("PILLARBOX_LEADS__ALLOWED_ORIGINS")
+        .without_variable("PILLARBOX_ANALYTICS__DIR")
         .with_flag("dev", "telegram.token", TOKEN)
         .with_flag("dev", "bot.backend_secret", "not-yet-made")
         .with_flag("dev", "leads.service_role_key", "not-yet-made")
         .with_flag("dev", "leads.anon_key", "not-yet-made-either");
+    // Its receivers are on this machine, and speak http.
+    if !sources.has_set("webhooks.allow_insecure") {
+        sources = sources.with_flag("dev", "webhooks.allow_insecure", "true");
+    }
     if !sources.has_set("leads.chat_id") {
         sources = sources.with_flag("dev", "leads.chat_id", LEAD_CHAT);
     }
