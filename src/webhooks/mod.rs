@@ -5,6 +5,7 @@ pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
 mod id;
+mod page;
 mod resolve;
 mod response;
 pub(crate) mod signature;
@@ -14,7 +15,10 @@ mod vault;
 
 pub(crate) use attempt::{Outcome, Trigger};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
-pub(crate) use endpoint::{DisabledReason, EndpointStatus};
+pub(crate) use endpoint::{
+    DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
+    destination, disable, endpoints, find_endpoint, rotate_secret, update,
+};
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
 pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
