@@ -21,7 +21,7 @@ pub(crate) struct Keys {
     pub(crate) bot_secret: String,
     pub(crate) service_role_key: String,
     pub(crate) anon_key: String,
-    api_key: String,
+    pub(crate) api_key: String,
 }
 
 impl Keys {
