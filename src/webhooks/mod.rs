@@ -1,6 +1,7 @@
 //! Webhooks: every event goes to the endpoints that its tenant has subscribed, signed, and is repeated until it is taken.
 
 mod attempt;
+mod deliver;
 pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
@@ -21,7 +22,7 @@ pub(crate) use endpoint::{
 };
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
+pub(crate) use transport::{Transport, TransportError, TransportSettings};
 pub(crate) use vault::{Vault, VaultError};
 
 use crate::kernel::store::{StoreError, Wake};
