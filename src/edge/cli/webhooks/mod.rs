@@ -2,9 +2,12 @@
 //! signatures for whoever writes a receiver.
 
 mod args;
+mod deliveries;
+mod delivery_args;
 mod endpoint_args;
 mod endpoints;
 mod message;
+mod repair;
 mod secret;
 mod sign;
 mod verify;
@@ -12,12 +15,14 @@ mod verify;
 use anyhow::anyhow;
 
 pub(super) use args::WebhooksVerb;
+use args::{DeskVerb, HandVerb};
 
 use super::args::Location;
 use super::whose::Whose;
 use super::{Exit, beside};
 use crate::config::Config;
 use crate::kernel::store::Db;
+use crate::webhooks::recover::Lost;
 use crate::webhooks::{Egress, EgressPolicy, Error, Vault, VaultError};
 
 /// What the verbs that touch the file work with.
@@ -59,14 +64,25 @@ impl Desk {
 /// The configuration's, the store's, or the output's.
 pub(super) async fn run(location: &Location, verb: WebhooksVerb) -> anyhow::Result<Exit> {
     match verb {
-        WebhooksVerb::Sign(args) => sign::run(args),
-        WebhooksVerb::Verify(args) => verify::run(args),
-        WebhooksVerb::Endpoints(verb) => {
+        WebhooksVerb::AtDesk(verb) => {
             let desk = Desk::open(location, verb.whose(), verb.only_looks()).await?;
-            let done = endpoints::on(&desk, verb).await;
+            let done = at(&desk, verb).await;
             desk.db.close().await;
             done
         }
+        WebhooksVerb::ByHand(HandVerb::Sign(args)) => sign::run(args),
+        WebhooksVerb::ByHand(HandVerb::Verify(args)) => verify::run(args),
+    }
+}
+
+async fn at(desk: &Desk, verb: DeskVerb) -> anyhow::Result<Exit> {
+    match verb {
+        DeskVerb::Endpoints(verb) => endpoints::on(desk, verb).await,
+        DeskVerb::Deliveries(verb) => deliveries::on(desk, verb).await,
+        DeskVerb::Attempts(args) => deliveries::attempts(desk, args).await,
+        DeskVerb::Resend(args) => repair::resend(desk, args).await,
+        DeskVerb::Recover(args) => repair::queue(desk, Lost::Undelivered, args).await,
+        DeskVerb::ReplaySkipped(args) => repair::queue(desk, Lost::Skipped, args).await,
     }
 }
 
