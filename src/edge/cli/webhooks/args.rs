@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use super::delivery_args::{AttemptsArgs, DeliveriesVerb, ResendArgs, WindowArgs};
 use super::endpoint_args::EndpointsVerb;
+use super::listen::ListenArgs;
 use super::sign::SignArgs;
 use super::verify::VerifyArgs;
 use crate::edge::cli::whose::Whose;
@@ -14,6 +15,11 @@ pub(in crate::edge::cli) enum WebhooksVerb {
     AtDesk(DeskVerb),
     #[command(flatten)]
     ByHand(HandVerb),
+    /// Beside a running dev: show deliveries as they arrive, and hand them on to a program that is being written
+    #[command(after_help = "It makes an endpoint for itself and deletes it at the end. Examples:\n  \
+        pillarbox webhooks listen --forward-to http://localhost:3000/hooks --event-types order.*\n  \
+        pillarbox webhooks listen --print-body --data-dir DIR")]
+    Listen(ListenArgs),
 }
 
 /// The verbs that read or change the file.
@@ -66,19 +72,15 @@ impl DeskVerb {
 #[derive(Debug, Subcommand)]
 pub(in crate::edge::cli) enum HandVerb {
     /// Print the three headers of a webhook that is sent by hand
-    #[command(
-        after_help = "The secret is read from PILLARBOX_WEBHOOK_SECRET or a file: arguments are seen by every user \
+    #[command(after_help = "The secret is read from WEBHOOK_SECRET or a file: arguments are seen by every user \
         of the\nmachine, and the shell keeps them. Example:\n  \
         pillarbox webhooks sign --secret-file secret --id msg_1 body.json > headers\n  \
-        curl -H @headers -H 'Content-Type: application/json' --data-binary @body.json http://localhost:3000/hook"
-    )]
+        curl -H @headers -H 'Content-Type: application/json' --data-binary @body.json http://localhost:3000/hook")]
     Sign(SignArgs),
     /// Say whether a kept webhook is signed by a secret, and if not, why; exit 1 then
-    #[command(
-        after_help = "The secret is read from PILLARBOX_WEBHOOK_SECRET or a file: arguments are seen by every user \
+    #[command(after_help = "The secret is read from WEBHOOK_SECRET or a file: arguments are seen by every user \
         of the\nmachine, and the shell keeps them. Examples:\n  \
         pillarbox webhooks verify --secret-file secret request.txt        # headers and body, as they came\n  \
-        pillarbox webhooks verify --id msg_1 --timestamp 1700000000 --signature v1,… body.json --tolerance 30d"
-    )]
+        pillarbox webhooks verify --id msg_1 --timestamp 1700000000 --signature v1,… body.json --tolerance 30d")]
     Verify(VerifyArgs),
 }

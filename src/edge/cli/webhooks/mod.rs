@@ -6,6 +6,7 @@ mod deliveries;
 mod delivery_args;
 mod endpoint_args;
 mod endpoints;
+mod listen;
 mod message;
 mod repair;
 mod secret;
@@ -34,7 +35,10 @@ struct Desk {
 impl Desk {
     /// Opens the data directory of the configuration, to read only where that is enough.
     async fn open(location: &Location, whose: &Whose, only_looks: bool) -> anyhow::Result<Self> {
-        let config = Config::load(location.sources(&whose.overrides.set))?;
+        Self::of(Config::load(location.sources(&whose.overrides.set))?, whose, only_looks).await
+    }
+
+    async fn of(config: Config, whose: &Whose, only_looks: bool) -> anyhow::Result<Self> {
         let db = if only_looks { beside::open_to_read(&config)? } else { beside::open(&config)? };
         let desk = Self { db, config };
         whose.must_exist(&desk.db).await?;
@@ -70,6 +74,7 @@ pub(super) async fn run(location: &Location, verb: WebhooksVerb) -> anyhow::Resu
             desk.db.close().await;
             done
         }
+        WebhooksVerb::Listen(args) => listen::run(location, args).await,
         WebhooksVerb::ByHand(HandVerb::Sign(args)) => sign::run(args),
         WebhooksVerb::ByHand(HandVerb::Verify(args)) => verify::run(args),
     }
