@@ -23,6 +23,7 @@ mod transport;
 mod vault;
 
 pub(crate) use attempt::{Outcome, Trigger, record_test};
+pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{
     DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
