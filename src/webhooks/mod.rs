@@ -34,7 +34,7 @@ pub(crate) use page::Page;
 pub(crate) use recover::resend;
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Transport, TransportError, TransportSettings};
+pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
 pub(crate) use vault::{Vault, VaultError};
 
 use crate::kernel::store::{StoreError, Wake};
