@@ -163,12 +163,16 @@ fn serve_may_not_send_to_this_machine_whoever_asks_for_it() {
 #[test]
 fn a_key_of_secrets_that_cannot_be_used_holds_back_webhooks_and_nothing_else() {
     let mut dev = Dev::start(&[]);
-    subscribe(&dev, "shop", &["order.paid"]);
+    let id = subscribe(&dev, "shop", &["order.paid"]);
     let key = dev.place.data().join("webhooks.key");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     dev.process.stop();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     dev.start_again();
+    // It listens on another port now, and so does its sink.
+    let url = format!("{}/dev/sink/shop", dev.http.url());
+    let moved = dev.api.try_call("PATCH", &format!("/v1/endpoints/{id}"), Some(&json!({"url": url}))).unwrap();
+    assert_eq!(moved.status, 200, "{}", moved.body);
     assert_eq!(dev.api.post("/v1/events", &order(1)).status, 202);
     until("the delivery waits", || (deliveries(&dev) == [("pending".to_owned(), 0)]).then_some(()));
     assert!(detail(&dev, "webhooks").contains("webhooks.key cannot be used"), "{}", detail(&dev, "webhooks"));
