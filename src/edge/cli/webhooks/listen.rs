@@ -141,8 +141,8 @@ async fn subscribe(desk: &Desk, args: &ListenArgs, url: String) -> anyhow::Resul
         rate_per_second: None,
         secret: args.secret.find()?,
     };
-    let (tenant, vault, egress) = (args.whose.tenant.clone(), desk.vault()?, desk.egress());
-    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &vault, &egress)).await;
+    let (tenant, tools) = (args.whose.tenant.clone(), desk.tools()?);
+    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
     made.map_err(|error| refusal(error, "", &args.whose))
 }
 
