@@ -30,7 +30,7 @@ pub(crate) use endpoint::{
     DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
     destination, disable, endpoints, find_endpoint, rotate_secret, update,
 };
-pub(crate) use fanout::Fanout;
+pub(crate) use fanout::{Fanout, is_unfinished};
 pub(crate) use page::Page;
 pub(crate) use recover::resend;
 pub(crate) use resolve::Resolver;
