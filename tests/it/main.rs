@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_deliveries;
 mod cli_events;
 mod cli_keys;
 mod cli_leads;
