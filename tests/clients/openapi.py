@@ -55,8 +55,13 @@ class Document(unittest.TestCase):
         endpoints = [made("/v1/endpoints", {"url": sink})["id"] for sink in sinks * 2]
         event = {"type": "order.paid", "version": 1, "aggregate": {"type": "order", "id": "1"}, "data": {}}
         events = [made("/v1/events", event)["event_id"] for _ in range(3)]
-        listed = lambda: cls.pillarbox.call("GET", f"/v1/deliveries?endpoint_id={endpoints[0]}", secret=key)[1]["items"]
-        deliveries = eventually("deliveries to be made", lambda: len(listed()) == len(events) and listed())
+        query = f"endpoint_id={endpoints[0]}&event_type=order.paid"
+
+        def delivered():
+            deliveries = cls.pillarbox.call("GET", f"/v1/deliveries?{query}", secret=key)[1]["items"]
+            return len(deliveries) == len(events) and deliveries
+
+        deliveries = eventually("deliveries to be made", delivered)
         return {
             "endpoint_id": endpoints[:3],
             "doomed": endpoints[3:],
