@@ -14,6 +14,8 @@ pub(crate) struct Dev {
     pub(crate) place: Place,
     pub(crate) process: Process,
     pub(crate) http: Client,
+    /// Its tenant, who may do all of `/v1`.
+    pub(crate) api: Client,
     sets: Vec<String>,
 }
 
@@ -21,14 +23,14 @@ impl Dev {
     pub(crate) fn start(sets: &[&str]) -> Self {
         let place = Place::new();
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-        let (process, http) = launch(&place, &sets);
-        Self { place, process, http, sets }
+        let (process, http, api) = launch(&place, &sets);
+        Self { place, process, http, api, sets }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http) = launch(&self.place, &self.sets);
+        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -63,6 +65,18 @@ impl Dev {
         chrono::DateTime::parse_from_rfc3339(now).expect("in RFC 3339").timestamp_millis()
     }
 
+    /// Moves the clock to an instant, unless it is there already.
+    pub(crate) fn advance_to(&self, at_ms: i64) {
+        self.advance(Duration::from_millis(u64::try_from(at_ms - self.now()).unwrap_or_default()));
+    }
+
+    /// Runs a job now; its counts.
+    pub(crate) fn run_job(&self, name: &str) -> Value {
+        let ran = self.http.done(&format!("/dev/jobs/{name}/run"), &json!({}));
+        assert_eq!(ran["outcome"], "ok", "{name}: {ran}");
+        ran["counts"].clone()
+    }
+
     pub(crate) fn fault(&self, fault: &Value) {
         self.http.done("/dev/telegram/faults", fault);
     }
@@ -95,7 +109,7 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, sets: &[String]) -> (Process, Client) {
+fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
@@ -107,6 +121,6 @@ fn launch(place: &Place, sets: &[String]) -> (Process, Client) {
     let mut process = place.start(&args, &[]);
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
-    let http = Client::new(&word("url"), Some(&word("bot_secret")));
-    (process, http)
+    let client = |secret: &str| Client::new(&word("url"), Some(&word(secret)));
+    (process, client("bot_secret"), client("api_key"))
 }
