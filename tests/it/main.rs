@@ -13,6 +13,8 @@ mod config_secrets;
 mod consumer;
 mod crash;
 mod crash_leads;
+mod crash_webhooks;
+mod crash_webhooks_check;
 mod damage;
 mod data_dir;
 mod dev;
