@@ -19,6 +19,8 @@ CREATE TABLE api_keys (
   revoked_at  INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id, id);
+
 -- Types that tenants may use while `events.strict_types` is on.
 CREATE TABLE event_types (
   tenant_id     TEXT NOT NULL REFERENCES tenants (id),
@@ -121,7 +123,8 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint, id);
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint, next_attempt_at, id) WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_sending ON webhook_deliveries (locked_until) WHERE status = 'sending';
-CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id) WHERE resend_requested_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id)
+  WHERE resend_requested_at IS NOT NULL AND status <> 'sending';
 CREATE INDEX webhook_deliveries_undelivered ON webhook_deliveries (endpoint, status, id) WHERE status IN ('failed', 'cancelled', 'skipped');
 
 CREATE TABLE webhook_attempts (

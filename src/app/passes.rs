@@ -8,6 +8,7 @@ use serde_json::json;
 use super::App;
 use crate::kernel::clock::UnixMs;
 use crate::onboarding::prune;
+use crate::outbox;
 
 /// What a pass did, and when the next one is wanted besides the schedule.
 #[derive(Clone, Debug)]
@@ -96,6 +97,31 @@ impl App {
     /// The store's.
     pub(crate) async fn prune_ledger(&self) -> anyhow::Result<Pass> {
         let report = prune::run_once(&self.db, self.jobs.ledger_retention, &self.stop).await?;
+        Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
+    }
+
+    /// Hands domain events to their consumers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn relay_events(&self) -> anyhow::Result<Pass> {
+        let report = self.relay.run_once(&self.stop).await?;
+        self.watch.look(&self.db).await;
+        let again = match report.next {
+            _ if report.more => Again::Now,
+            Some(at) => Again::At(at),
+            None => Again::Later,
+        };
+        Ok(Pass { counts: serde_json::to_value(report)?, again })
+    }
+
+    /// Deletes events that were published long ago, and idempotency keys that are over.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn prune_outbox(&self) -> anyhow::Result<Pass> {
+        let keep = Duration::from_secs(u64::from(self.events.retention_days) * 86_400);
+        let report = outbox::prune::run_once(&self.db, keep, |_, _| Ok(false), &self.stop).await?;
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 

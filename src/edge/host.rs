@@ -157,6 +157,7 @@ fn messenger_for(
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
+    let events = Arc::clone(app);
     let leads = Arc::clone(app);
     let disk = app.db().clone();
     vec![
@@ -174,6 +175,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
             _ => Ok(()),
         }),
+        ReadyCheck::advice("events", move || events.advice_on_events()),
         ReadyCheck::advice("leads", move || {
             let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);
             nobody.or_else(|| leads.lead_smoke_is_due().then_some(SMOKE_IS_DUE)).map(str::to_owned)

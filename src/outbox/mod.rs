@@ -11,8 +11,24 @@
 //!
 //! **Not here.** Relay, webhooks, and what the bot is told (`backend`).
 
+mod analytics;
 pub(crate) mod consumer;
+mod error;
+pub(crate) mod health;
+pub(crate) mod inspect;
+mod post;
+pub(crate) mod prune;
+mod registry;
+mod relay;
+mod retry;
 mod sql;
+
+pub(crate) use analytics::Analytics;
+pub(crate) use error::Error;
+pub(crate) use post::{IdempotencyKey, MOST_EVENTS, NewEvent, Posted, post};
+pub(crate) use registry::{RegisteredType, register_type, types, unregister_type};
+pub(crate) use relay::{Relay, Report};
+pub(crate) use retry::{Batch, FailedOnes, Retried, retry, retry_failed};
 
 use crate::kernel::events::Event;
 use crate::kernel::id;
@@ -26,7 +42,7 @@ pub(crate) const OUTBOX_EVENTS: Wake = Wake("outbox-events");
 /// # Errors
 /// The store's.
 pub(crate) fn record(tx: &Tx<'_>, event: &Event) -> Result<(), StoreError> {
-    sql::insert(tx, &id::uuid_v7(tx.now()), event)?;
+    sql::record::insert(tx, &id::uuid_v7(tx.now()), event)?;
     tx.wake(OUTBOX_EVENTS);
     Ok(())
 }

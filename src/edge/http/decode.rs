@@ -16,8 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
+use super::HttpState;
 use super::error::{Fault, Problem};
-use super::{HttpState, Limits};
 
 /// What is repeated to the client of its own input, in characters.
 const LONGEST_DETAIL: usize = 200;
@@ -29,18 +29,22 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            return Err(Problem::wrong_content_type());
-        }
-        let Limits { body_bytes, body, .. } = state.limits;
-        let bytes = read(request, body_bytes, body).await.map_err(|unread| match unread {
-            Unread::TooLarge => Problem::body_too_large(body_bytes),
-            Unread::TooSlow => Problem::body_too_slow(),
-            Unread::BrokenOff => Problem::body_broken_off(),
-        })?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| Problem::not_utf8(error.valid_up_to()))?;
-        parse(text).map(Self)
+        let text = read_json(request, state.limits.body_bytes, state.limits.body).await?;
+        parse(&text).map(Self)
     }
+}
+
+/// The text of a body that is announced as JSON, of at most `limit` bytes.
+pub(super) async fn read_json(request: Request, limit: usize, within: Duration) -> Result<String, Problem> {
+    if !is_json(request.headers()) {
+        return Err(Problem::wrong_content_type());
+    }
+    let bytes = read(request, limit, within).await.map_err(|unread| match unread {
+        Unread::TooLarge => Problem::body_too_large(limit),
+        Unread::TooSlow => Problem::body_too_slow(),
+        Unread::BrokenOff => Problem::body_broken_off(),
+    })?;
+    String::from_utf8(bytes).map_err(|error| Problem::not_utf8(error.utf8_error().valid_up_to()))
 }
 
 /// `application/json`, or a type built on it (RFC 6839), in UTF-8.
@@ -90,7 +94,7 @@ async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Unread> {
 }
 
 /// Parses `text`. Deep nesting ends at serde_json's limit of 128 levels, far from the end of the stack.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut source = serde_json::Deserializer::from_str(text);
     let parsed = serde_path_to_error::deserialize(&mut source);
     let Object(value) = parsed.map_err(|error| refusal(text, &error.path().to_string(), error.inner()))?;

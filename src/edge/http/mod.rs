@@ -3,7 +3,7 @@
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
 //! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; `/livez`, `/readyz` and
-//! `/metrics` are for monitoring and tell nothing personal.
+//! `/metrics` are for monitoring and tell nothing personal; `/openapi.json` tells all of this to programs.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
@@ -22,6 +22,8 @@
 //! **Not here.** What a request means (`backend`, `leads`); TLS, which a reverse proxy ends.
 
 mod bearer;
+mod bot;
+mod bot_event_forms;
 mod bot_events;
 mod bot_notification;
 mod client_ip;
@@ -30,23 +32,25 @@ mod error;
 mod finish;
 mod keys;
 mod lead_envelope;
+mod lead_form;
 mod leads;
 mod leads_health;
 mod leftover;
 mod metrics;
 mod monitoring;
 mod observe;
+mod openapi;
 mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use axum::Router;
+use axum::body::Bytes;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, post};
 use ipnet::IpNet;
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -80,6 +84,8 @@ pub(crate) struct HttpState {
     /// What `/readyz` asks beside the store.
     pub(crate) checks: Vec<ReadyCheck>,
     store_probe: monitoring::StoreProbe,
+    /// What `/openapi.json` shows; there as soon as there are routes.
+    document: OnceLock<Bytes>,
 }
 
 /// Who consumes the bot events of this file.
@@ -148,6 +154,7 @@ impl HttpState {
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
+            document: OnceLock::new(),
         }
     }
 }
@@ -155,25 +162,15 @@ impl HttpState {
 /// Every address there is. `others` are routes that bring their own state, under the same observation.
 pub(crate) fn router(state: HttpState, others: Router) -> Router {
     let state = Arc::new(state);
-    let fetched = Router::new()
-        .route("/bot/events/pending", get(bot_events::pending))
-        .route("/bot/events/ack", post(bot_events::ack))
-        .route_layer(from_fn_with_state(Arc::clone(&state), bot_events::refuse_while_consumed_here));
-    let bot = Router::new()
-        .route("/bot/events", post(bot_events::emit))
-        .route("/bot/notification", post(bot_notification::store))
-        .merge(fetched)
-        .route_layer(from_fn_with_state(Arc::clone(&state), bearer::require));
-    let monitoring = Router::new()
-        .route("/livez", get(monitoring::livez))
-        .route("/readyz", get(monitoring::readyz))
-        .route("/metrics", get(metrics::show));
-    // One handler for every method: who may ask at all is looked at before how.
-    let leads = Router::new().route("/leads", any(leads::answer));
-    bot.merge(monitoring)
-        .merge(leads)
+    let (routes, document) = openapi::begin()
+        .merge(bot::routes(&state))
+        .merge(leads::routes())
+        .merge(leads_health::routes())
+        .merge(monitoring::routes())
         .merge(rest::routes(&state))
-        .route("/v1/leads/health", get(leads_health::show))
+        .split_for_parts();
+    state.document.get_or_init(|| openapi::write(&document));
+    routes
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)

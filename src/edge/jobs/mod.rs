@@ -39,6 +39,7 @@ use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::leads::LEADS;
 use crate::onboarding::calls::BACKEND_CALLS;
+use crate::outbox::OUTBOX_EVENTS;
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -125,6 +126,24 @@ pub(crate) const JOBS: &[Job] = &[
         wakes: &[],
         recorded: Recorded::Always,
         run: |app| Box::pin(app.prune_ledger()),
+    },
+    Job {
+        name: "outbox-prune",
+        cron: Some("0 0 3 * * *"),
+        zone: Zone::Configured,
+        why: "deletes events that were published long ago, and idempotency keys that are over",
+        wakes: &[],
+        recorded: Recorded::Always,
+        run: |app| Box::pin(app.prune_outbox()),
+    },
+    Job {
+        name: "outbox-relay",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "hands domain events to webhooks, communications and analytics",
+        wakes: &[OUTBOX_EVENTS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.relay_events()),
     },
     Job {
         name: "telegram-send",

@@ -6,6 +6,7 @@ mod guard;
 mod leads;
 mod leads_health;
 mod monitoring;
+mod openapi;
 mod rest;
 mod rest_rights;
 mod transport;
