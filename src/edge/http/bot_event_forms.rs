@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::{AllOfBuilder, AnyOfBuilder, Object, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::decode::{AtMost, check_text};
+use super::decode::{AtMost, Whole, check_text};
 use super::error::{Fault, Problem};
 use crate::backend::{Ack, NewBotEvent, Retry};
 use crate::kernel::contract::{BotEvent, BotEventType};
@@ -88,13 +88,13 @@ pub(super) struct EmittedBody {
 /// An id that a page can have shown.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(as = BotEventId, minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
-#[serde(try_from = "i64")]
+#[serde(try_from = "Whole")]
 struct EventId(i64);
 
-impl TryFrom<i64> for EventId {
+impl TryFrom<Whole> for EventId {
     type Error = &'static str;
 
-    fn try_from(id: i64) -> Result<Self, Self::Error> {
+    fn try_from(Whole(id): Whole) -> Result<Self, Self::Error> {
         if id > 0 { Ok(Self(id)) } else { Err("must be above 0") }
     }
 }
@@ -144,11 +144,15 @@ impl<'de> Deserialize<'de> for RetryBody {
             }
 
             fn visit_i64<E: serde::de::Error>(self, id: i64) -> Result<RetryBody, E> {
-                Ok(RetryBody { id: EventId::try_from(id).map_err(E::custom)?, error: None })
+                Ok(RetryBody { id: EventId::try_from(Whole(id)).map_err(E::custom)?, error: None })
             }
 
             fn visit_u64<E: serde::de::Error>(self, id: u64) -> Result<RetryBody, E> {
-                self.visit_i64(i64::try_from(id).map_err(|_| E::custom("does not fit 64 bits with a sign"))?)
+                self.visit_i64(Whole::deserialize(id.into_deserializer())?.0)
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, id: f64) -> Result<RetryBody, E> {
+                self.visit_i64(Whole::of_double(id)?.0)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RetryBody, A::Error> {
@@ -254,13 +258,13 @@ impl TryFrom<String> for ChatId {
 /// A member's id.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
-#[serde(try_from = "i64")]
+#[serde(try_from = "Whole")]
 pub(super) struct MemberUid(pub(super) i64);
 
-impl TryFrom<i64> for MemberUid {
+impl TryFrom<Whole> for MemberUid {
     type Error = &'static str;
 
-    fn try_from(uid: i64) -> Result<Self, Self::Error> {
+    fn try_from(Whole(uid): Whole) -> Result<Self, Self::Error> {
         if uid > 0 { Ok(Self(uid)) } else { Err("must be above 0") }
     }
 }

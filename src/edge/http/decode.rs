@@ -134,6 +134,7 @@ fn blamed(path: &str, detail: &str) -> String {
 }
 
 /// An object of JSON, and no list: serde's derived forms would take their fields from a list too, by position.
+#[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -153,6 +154,49 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
         }
 
         from.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+/// A whole number in any of JSON's spellings: `7`, `7.0` and `70e-1` are one number, and JSON Schema calls them all integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole(pub(super) i64);
+
+impl Whole {
+    /// Where doubles stop being every whole number: behind it, what was written may be another one than what was read.
+    const LARGEST_DOUBLE: f64 = 9_007_199_254_740_991.0;
+
+    pub(super) fn of_double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
+        let is_exact = number.fract() == 0.0 && number.abs() <= Self::LARGEST_DOUBLE;
+        let found = if is_exact { format!("{number:.0}").parse().ok() } else { None };
+        found.map(Self).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Float(number), &"a whole number"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("a whole number")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Whole, E> {
+                i64::try_from(number).map(Whole).map_err(|_| E::custom("does not fit 64 bits with a sign"))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Whole, E> {
+                Whole::of_double(number)
+            }
+        }
+
+        from.deserialize_any(Number)
     }
 }
 

@@ -15,7 +15,9 @@ use super::HttpState;
 use super::error::Problem;
 use super::keys::{Role, Stranger};
 use super::openapi::{Routes, refusals};
+use super::v1::find_caller;
 use crate::leads::health;
+use crate::tenants::{Caller, Right};
 
 /// The one address.
 pub(super) fn routes() -> Routes {
@@ -80,19 +82,32 @@ enum AlertForm {
     path = "/v1/leads/health",
     operation_id = "show_leads_health",
     tag = "leads",
-    security(("service_key" = []), ("service_apikey" = [])),
+    security(("api_key" = []), ("service_key" = []), ("service_apikey" = [])),
     responses(
         (status = 200, description = "Counts and ages.", body = HealthForm),
-        refusals::Any, refusals::Key,
+        refusals::Any, refusals::Key, refusals::Missing,
     )
 )]
 pub(super) async fn show(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Result<Response, Problem> {
-    match state.keys.role(&headers) {
-        Ok(Role::Service) => {}
-        Ok(Role::Anon) => return Err(Problem::forbidden()),
-        Err(Stranger::NoKey | Stranger::WrongKey) => return Err(Problem::wrong_key()),
-        Err(Stranger::Closed) => return Err(Problem::no_service_key()),
-    }
+    admit(&state, &headers).await?;
     let health = state.db.read(health::health).await?;
     Ok(([(CACHE_CONTROL, "no-store")], Json(health)).into_response())
+}
+
+/// Lets the installation's own keys pass, and the service key, which programs have that watch the leads. Leads are the
+/// installation's: to another tenant there is nothing here.
+async fn admit(state: &HttpState, headers: &HeaderMap) -> Result<(), Problem> {
+    if let Some(caller) = find_caller(state, headers).await? {
+        return match caller {
+            Caller { tenant, .. } if !tenant.is_installation() => Err(Problem::nothing_here()),
+            Caller { role, .. } if !role.has(Right::Read) => Err(Problem::forbidden()),
+            Caller { .. } => Ok(()),
+        };
+    }
+    match state.keys.role(headers) {
+        Ok(Role::Service) => Ok(()),
+        Ok(Role::Anon) => Err(Problem::forbidden()),
+        Err(Stranger::NoKey | Stranger::WrongKey) => Err(Problem::wrong_key()),
+        Err(Stranger::Closed) => Err(Problem::no_service_key()),
+    }
 }

@@ -44,6 +44,7 @@ mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod v1;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -79,6 +80,8 @@ pub(crate) struct HttpState {
     pub(crate) hands: Hands,
     /// Who may call `/rest` and `/v1/leads`.
     keys: keys::Keys,
+    /// Whether tenants may post registered types only (`events.strict_types`).
+    pub(crate) strict_types: bool,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -151,6 +154,7 @@ impl HttpState {
             leads: Arc::new(leads.clone()),
             keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
             hands: Hands::default(),
+            strict_types: false,
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -168,6 +172,7 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
         .merge(leads_health::routes())
         .merge(monitoring::routes())
         .merge(rest::routes(&state))
+        .merge(v1::routes(&state))
         .split_for_parts();
     state.document.get_or_init(|| openapi::write(&document));
     routes

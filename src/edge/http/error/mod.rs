@@ -4,6 +4,7 @@
 //! What the client cannot act on is a 500 with the id only; its details are logged here, once.
 
 mod events;
+mod webhooks;
 
 use std::borrow::Cow;
 
@@ -132,7 +133,8 @@ impl Problem {
 
     /// The same for every wrong key, byte for byte.
     pub(super) fn wrong_key() -> Self {
-        let detail = "this address needs the service key, as `Authorization: Bearer <key>` or as `apikey`";
+        let detail =
+            "this address needs an API key as `Authorization: Bearer <key>`, or the service key so or as `apikey`";
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
         problem.then = Then::ShowSecret;
         problem
@@ -156,6 +158,10 @@ impl Problem {
         let detail =
             "this process consumes its own bot events; set bot.event_source to \"off\" to have them fetched over HTTP";
         Self::new(StatusCode::CONFLICT, "events_are_consumed_here", detail)
+    }
+
+    pub(super) fn nothing_here() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
     }
 
     /// The same for what never was and for what is another tenant's.
@@ -284,7 +290,7 @@ impl IntoResponse for Problem {
 
 /// No such address.
 pub(super) async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+    Problem::nothing_here()
 }
 
 /// The address is there, the method is not; axum adds which are.

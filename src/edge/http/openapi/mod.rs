@@ -89,7 +89,8 @@ pub(super) fn write(document: &OpenApi) -> Bytes {
     for path in members(&mut document["paths"]) {
         for operation in members(path) {
             members(&mut operation["responses"]).for_each(name_the_request);
-            operation["parameters"].as_array_mut().into_iter().flatten().for_each(be_there_or_not);
+            let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+            parameters.into_iter().flatten().for_each(be_there_or_not);
         }
     }
     members(&mut document["components"]["responses"]).for_each(name_the_request);
@@ -105,8 +106,8 @@ fn name_the_request(response: &mut Value) {
 
 /// An address and a header have no null: a parameter that may be missing is just not there.
 fn be_there_or_not(parameter: &mut Value) {
-    let kind = &mut parameter["schema"]["type"];
-    if let Some(kinds) = kind.as_array()
+    if let Some(kind) = parameter.pointer_mut("/schema/type")
+        && let Some(kinds) = kind.as_array()
         && let Some(real) = kinds.iter().find(|kind| **kind != "null")
     {
         *kind = real.clone();

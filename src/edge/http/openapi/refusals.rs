@@ -102,5 +102,6 @@ families! {
 
 fn shared(statuses: &[u16]) -> BTreeMap<String, RefOr<Response>> {
     let named = PROBLEMS.iter().filter(|(status, ..)| statuses.contains(status));
+    debug_assert_eq!(named.clone().count(), statuses.len(), "a status without a problem: {statuses:?}");
     named.map(|(status, name, ..)| (status.to_string(), Ref::from_response_name(*name).into())).collect()
 }

@@ -74,6 +74,12 @@ const FUNCTIONS: [Function; 4] = [
     },
 ];
 
+/// The names of all of them.
+#[cfg(test)]
+pub(in crate::edge::http) fn function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|function| function.name)
+}
+
 /// No lead has the empty id, so null finds none, as in SQL.
 fn lead(arguments: &Arguments) -> Result<String, Refusal> {
     Ok(arguments.uuid("p_lead_id")?.unwrap_or_default())

@@ -36,6 +36,8 @@ use utoipa_axum::routes;
 
 use self::accept::Wanted;
 use self::arguments::Arguments;
+#[cfg(test)]
+pub(super) use self::functions::function_names;
 use self::functions::{Answer, Function};
 pub(super) use self::refusal::Refusal;
 use super::HttpState;

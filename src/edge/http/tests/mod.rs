@@ -10,6 +10,7 @@ mod openapi;
 mod rest;
 mod rest_rights;
 mod transport;
+mod v1;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -58,6 +59,7 @@ struct Setup {
     checks: Vec<ReadyCheck>,
     others: Router,
     limits: fn(&mut Limits),
+    strict_types: bool,
     /// Assignments over the default configuration.
     sets: &'static [&'static str],
     queue: usize,
@@ -74,6 +76,7 @@ impl Default for Setup {
             checks: vec![],
             others: Router::new(),
             limits: |_| {},
+            strict_types: false,
             sets: &[],
             queue: 1024,
             min_free: 0,
@@ -107,6 +110,7 @@ impl TestServer {
         state.bot_secret = setup.secret.map(Secret::new);
         state.consumer = setup.consumer;
         state.checks = setup.checks;
+        state.strict_types = setup.strict_types;
         (setup.limits)(&mut state.limits);
         let limits = state.limits;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

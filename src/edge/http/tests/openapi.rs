@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::TestServer;
+use super::{SERVICE_KEY, TestServer, wallet};
+use crate::edge::http::rest::function_names;
+use crate::leads::health::Alert;
 
 /// Addresses of which the document does not speak: they only say that there is nothing, in the shape of their surface.
 const NOTHING_THERE: [&str; 2] = ["/rest/v1/rpc/{function}", "/rest/{*path}"];
+
+/// Addresses that ask for no secret: forms post to one, machines look at the others.
+const PUBLIC: [&str; 5] = ["/leads", "/livez", "/metrics", "/openapi.json", "/readyz"];
 
 impl TestServer {
     /// The document as anybody gets it.
@@ -97,4 +102,69 @@ async fn every_reference_refers_to_something() {
     }
     let document = TestServer::start().await.document().await;
     look(&document, &document);
+}
+
+/// Asserts that the object has the members that the schema of this name gives it, no more and no fewer.
+#[track_caller]
+fn assert_described(document: &Value, schema: &str, value: &Value) {
+    let names = |members: &Value| members.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(names(value), names(&document["components"]["schemas"][schema]["properties"]), "{schema}");
+}
+
+#[tokio::test]
+async fn what_the_domain_writes_itself_has_the_members_that_are_described() {
+    let server = TestServer::start().await;
+    let document = server.document().await;
+    server.emit(wallet(1)).await;
+    let page = server.get("/bot/events/pending").await.json();
+    assert_described(&document, "PendingBotEvents", &page);
+    assert_described(&document, "BotEvent", &page["events"][0]);
+    let done = server.post("/bot/events/ack", json!({"processedIds": [1]})).await.json();
+    assert_described(&document, "AcknowledgedBotEvents", &done);
+    let health = server.send("GET", "/v1/leads/health", &[("apikey", SERVICE_KEY.as_bytes())], b"").await.json();
+    assert_described(&document, "LeadsHealth", &health);
+    assert_described(&document, "LeadsQueue", &health["pending"]);
+}
+
+#[tokio::test]
+async fn every_alert_of_the_leads_is_described() {
+    let document = TestServer::start().await.document().await;
+    let all = [Alert::StaleSending, Alert::FailedPresent, Alert::FailedCritical, Alert::PendingBacklog];
+    assert_eq!(document["components"]["schemas"]["LeadsAlert"]["enum"], json!(all));
+}
+
+#[tokio::test]
+async fn every_function_that_can_be_called_is_described() {
+    let document = TestServer::start().await.document().await;
+    let paths = document["paths"].as_object().unwrap().keys();
+    let described: BTreeSet<&str> = paths.filter_map(|path| path.strip_prefix("/rest/v1/rpc/")).collect();
+    assert_eq!(described, function_names().collect());
+}
+
+#[tokio::test]
+async fn a_parameter_is_there_or_not_and_never_null() {
+    let document = TestServer::start().await.document().await;
+    let mut seen = 0;
+    for (at, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            assert!(parameter["schema"]["type"].is_string(), "{at:?} {parameter}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+/// An operation that names no secret asks for none, and the other way round.
+#[tokio::test]
+async fn every_operation_but_the_public_ones_refuses_whoever_has_no_secret() {
+    let server = TestServer::start().await;
+    let document = server.document().await;
+    for ((path, method), operation) in operations(&document) {
+        let answer = server.send(&method.to_uppercase(), &path, &[], b"").await;
+        let is_public = operation["security"].is_null();
+        assert_eq!(is_public, PUBLIC.contains(&path.as_str()), "{method} {path}");
+        assert_eq!(answer.status == 401, !is_public, "{method} {path}: {answer:?}");
+        let documented = operation["responses"].as_object().unwrap();
+        assert!(documented.contains_key(&answer.status.to_string()), "{method} {path}: {answer:?}");
+    }
 }

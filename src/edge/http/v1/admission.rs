@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use utoipa::IntoResponses;
@@ -72,7 +72,7 @@ async fn admit(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let caller = find_caller(&state, &request).await?.ok_or_else(Problem::unknown_key)?;
+    let caller = find_caller(&state, request.headers()).await?.ok_or_else(Problem::unknown_key)?;
     if !caller.role.has(right) {
         return Err(Problem::forbidden());
     }
@@ -84,8 +84,11 @@ async fn admit(
 }
 
 /// Whom the request's key speaks for; `None` without a valid one.
-pub(super) async fn find_caller(state: &HttpState, request: &Request) -> Result<Option<Caller>, Problem> {
-    let Some(token) = bearer::find_token(request.headers()) else { return Ok(None) };
+pub(in crate::edge::http) async fn find_caller(
+    state: &HttpState,
+    headers: &HeaderMap,
+) -> Result<Option<Caller>, Problem> {
+    let Some(token) = bearer::find_token(headers) else { return Ok(None) };
     let token = token.to_vec();
     Ok(state.db.read(move |tx| authenticate(tx, &token)).await?)
 }

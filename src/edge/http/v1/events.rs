@@ -6,9 +6,13 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterIn};
 
 use super::admission::Owner;
-use super::event_forms::{BatchBody, EventBody, NewEventBody, PostedBatchBody, PostedBody, WholeEventBody, event_status};
+use super::event_forms::{
+    BatchBody, EventBody, NewEventBody, PostedBatchBody, PostedBody, WholeEventBody, event_status,
+};
 use super::keyed::{Keyed, read_keyed};
 use super::page::{self, PageBody, one_of};
 use super::path::Named;
@@ -107,17 +111,22 @@ impl FromRequestParts<Arc<HttpState>> for Listed {
     }
 }
 
+impl IntoParams for Listed {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        page::parameters([
+            page::parameter("status", "Only those that stand there.", event_status()),
+            page::parameter("type", "Only those of exactly this type.", page::text()),
+        ])
+    }
+}
+
 /// Lists events, without their data.
 #[utoipa::path(
     get,
     path = "/v1/events",
     operation_id = "list_events",
     tag = "events",
-    params(
-        ("status" = Option<String>, Query, description = "Only those that stand there.", schema_with = event_status),
-        ("type" = Option<String>, Query, description = "Only those of exactly this type."),
-        page::Parameters,
-    ),
+    params(Listed),
     responses((status = 200, description = "A page.", body = PageBody<EventBody>), refusals::Query)
 )]
 pub(super) async fn list(

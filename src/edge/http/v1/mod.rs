@@ -25,6 +25,7 @@ mod event_forms;
 mod events;
 mod keyed;
 mod page;
+mod path;
 mod time;
 
 use std::sync::Arc;

@@ -8,6 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::edge::http::error::{Fault, Problem};
 
@@ -55,6 +58,28 @@ impl List {
     }
 }
 
+/// The parameters that every list takes, behind `own`, for the document.
+pub(super) fn parameters(own: impl IntoIterator<Item = Parameter>) -> Vec<Parameter> {
+    let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(LONGEST));
+    let limit = number.default(Some(DEFAULT.into())).build();
+    let every = [
+        parameter("limit", "How many rows a page holds at most.", limit),
+        parameter("after", "`next` of the page before.", text()),
+    ];
+    own.into_iter().chain(every).collect()
+}
+
+/// A parameter that may be missing.
+pub(super) fn parameter(name: &str, told: &str, form: Object) -> Parameter {
+    let begun = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query).required(Required::False);
+    begun.description(Some(told)).schema(Some(form)).build()
+}
+
+/// The form of any text.
+pub(super) fn text() -> Object {
+    ObjectBuilder::new().schema_type(Type::String).build()
+}
+
 /// How many rows a page is to hold at most.
 pub(super) fn limit(text: Option<&str>) -> Result<i64, Problem> {
     let Some(text) = text else { return Ok(DEFAULT) };
@@ -72,17 +97,14 @@ pub(super) fn after<C>(text: Option<&str>, read: impl FnOnce(&str) -> Option<C>)
 }
 
 /// The one of `known` that a filter names.
-pub(super) fn one_of<T>(
-    name: &str,
-    text: Option<&str>,
-    known: &[(&'static str, T)],
-) -> Result<Option<T>, Problem>
+pub(super) fn one_of<T>(name: &str, text: Option<&str>, known: &[(&'static str, T)]) -> Result<Option<T>, Problem>
 where
     T: Copy,
 {
     let find = |text| known.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     let words = || known.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-    let find = |text| find(text).ok_or_else(|| Problem::bad_query(Fault::new(name, format!("must be one of {}", words()))));
+    let find =
+        |text| find(text).ok_or_else(|| Problem::bad_query(Fault::new(name, format!("must be one of {}", words()))));
     text.map(find).transpose()
 }
 
@@ -106,7 +128,8 @@ mod tests {
     #[test]
     fn what_nobody_gave_out_is_no_cursor() {
         let good = List::Endpoints.cursor(12);
-        for odd in ["", "x", "12", "p12", "cDEy=", &format!("{good}="), &good[1..], "cC0x", "cDA", "cCsx", "cDAx", "é"] {
+        for odd in ["", "x", "12", "p12", "cDEy=", &format!("{good}="), &good[1..], "cC0x", "cDA", "cCsx", "cDAx", "é"]
+        {
             assert!(after(Some(odd), |text| List::Endpoints.place(text)).is_err(), "{odd}");
         }
     }
