@@ -17,7 +17,7 @@ pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{DisabledReason, EndpointStatus};
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Attempted, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
+pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
 pub(crate) use vault::{Vault, VaultError};
 
 use crate::kernel::store::{StoreError, Wake};

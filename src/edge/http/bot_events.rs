@@ -61,7 +61,7 @@ impl FromRequestParts<Arc<HttpState>> for PageLimit {
     tag = "bot",
     security(("bot_secret" = [])),
     params((
-        "limit" = Option<i64>, Query, minimum = 1,
+        "limit" = Option<usize>, Query, minimum = 1,
         description = "How many events at most; 100 if it is not there, and no more than 500 whatever it says."
     )),
     responses(

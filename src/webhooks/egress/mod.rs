@@ -40,7 +40,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use self::own::Own;
-pub(crate) use self::url::{Host, LONGEST_URL, UrlFault};
+pub(crate) use self::url::{Host, UrlFault};
 
 /// What the operator allows.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use url::Url;
 use super::Egress;
 
 /// The most characters of a URL, as it comes and as it is stored.
-pub(crate) const LONGEST_URL: usize = 2048;
+pub(super) const LONGEST_URL: usize = 2048;
 
 /// What is wrong with an endpoint's URL: the rule that it breaks, and nothing about where it leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -34,7 +34,7 @@ use self::guard::Guard;
 use super::egress::{Egress, Host, UrlFault};
 use super::resolve::Resolver;
 use super::response::{ErrorClass, KEPT, kept, retry_after};
-use crate::kernel::clock::UnixMs;
+use crate::kernel::clock::Clock;
 
 /// Bytes of a body that are read, so that a connection whose answer has an ordinary body can be used again.
 const READ: usize = 64 * 1024;
@@ -83,6 +83,8 @@ pub(crate) enum TransportError {
 pub(crate) struct Transport {
     client: Client,
     egress: Egress,
+    /// The clock that `Retry-After` is read by.
+    clock: Clock,
     timeout: Duration,
 }
 
@@ -108,15 +110,17 @@ pub(crate) struct WebhookHeaders<'a> {
 
 /// What came of a request.
 #[derive(Debug)]
-pub(crate) struct Attempted {
-    /// The status, if one came.
-    pub(crate) status: Option<u16>,
-    /// Why it did not deliver; `None` if it did.
-    pub(crate) error: Option<ErrorClass>,
+pub(crate) struct Answer {
     /// How long it took, in real time.
     pub(crate) duration: Duration,
+    /// The status, if one came.
+    pub(crate) http_status: Option<u16>,
+    /// Why it did not deliver; `None` if it did.
+    pub(crate) error: Option<ErrorClass>,
+    /// How long the receiver asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
     /// The beginning of the body, if a status came.
-    pub(crate) body: Option<String>,
+    pub(crate) response_body: Option<String>,
     /// The address that was dialled.
     pub(crate) resolved_ip: Option<IpAddr>,
     headers: HeaderMap,
@@ -140,20 +144,16 @@ impl Target {
     }
 }
 
-impl Attempted {
+impl Answer {
     /// What came of a request that the egress rules forbid.
     pub(crate) fn blocked() -> Self {
         Self::failed(ErrorClass::Blocked, Duration::ZERO, None)
     }
 
     fn failed(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
-        Self { status: None, error: Some(error), duration, body: None, resolved_ip, headers: HeaderMap::new() }
-    }
-
-    /// How long the receiver asks to be left alone.
-    pub(crate) fn retry_after(&self, now: UnixMs) -> Option<Duration> {
-        let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?;
-        retry_after(self.status?, text, now)
+        let (http_status, retry_after, response_body) = (None, None, None);
+        let headers = HeaderMap::new();
+        Self { duration, http_status, error: Some(error), retry_after, response_body, resolved_ip, headers }
     }
 
     /// The answer's headers; what is not text in them is shown as it can be.
@@ -171,6 +171,7 @@ impl Transport {
         settings: &TransportSettings,
         egress: Egress,
         resolver: Resolver,
+        clock: Clock,
     ) -> Result<Self, TransportError> {
         let mut builder = Client::builder()
             .use_rustls_tls()
@@ -190,7 +191,7 @@ impl Transport {
             builder = builder.add_root_certificate(certificate);
         }
         let client = builder.build().map_err(TransportError::Client)?;
-        Ok(Self { client, egress, timeout: settings.timeout })
+        Ok(Self { client, egress, clock, timeout: settings.timeout })
     }
 
     /// The judge of where requests may go.
@@ -199,10 +200,10 @@ impl Transport {
     }
 
     /// Sends `body` to `target`.
-    pub(crate) async fn post(&self, target: &Target, headers: &WebhookHeaders<'_>, body: Vec<u8>) -> Attempted {
+    pub(crate) async fn post(&self, target: &Target, headers: &WebhookHeaders<'_>, body: Vec<u8>) -> Answer {
         // The client asks no resolver about an address in figures.
         let dialled = match target.host {
-            Host::Address(address) if !self.egress.permits(address) => return Attempted::blocked(),
+            Host::Address(address) if !self.egress.permits(address) => return Answer::blocked(),
             Host::Address(address) => Some(address),
             Host::Name => None,
         };
@@ -219,23 +220,25 @@ impl Transport {
                 // What was refused or not found was not dialled.
                 let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked);
                 let at = dialled.or(asked).or_else(|| target.last()).filter(|_| is_dialled);
-                return Attempted::failed(class, began.elapsed(), at);
+                return Answer::failed(class, began.elapsed(), at);
             }
             Err(_) => {
                 let at = dialled.or(asked).or_else(|| target.last());
-                return Attempted::failed(ErrorClass::Timeout, began.elapsed(), at);
+                return Answer::failed(ErrorClass::Timeout, began.elapsed(), at);
             }
         };
         let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);
         target.was_at(resolved_ip);
-        let (status, response_headers, body) = read(response, deadline).await;
-        Attempted {
-            status: Some(status),
-            error: ErrorClass::of_status(status),
+        let (http_status, headers, body) = read(response, deadline).await;
+        let wait = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok());
+        Answer {
             duration: began.elapsed(),
-            body: Some(kept(&body)),
+            http_status: Some(http_status),
+            error: ErrorClass::of_status(http_status),
+            retry_after: wait.and_then(|text| retry_after(http_status, text, self.clock.now())),
+            response_body: Some(kept(&body)),
             resolved_ip,
-            headers: response_headers,
+            headers,
         }
     }
 
