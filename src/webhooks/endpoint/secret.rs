@@ -133,7 +133,14 @@ mod tests {
         let unpadded = STANDARD.encode([7; 25]).trim_end_matches('=').to_owned();
         let spaced = format!(" {}", STANDARD.encode([7; 24]));
         for bad in [
-            "", "whsec_", "secret", "whsk_AAAA", &STANDARD.encode([7; 23]), &STANDARD.encode([7; 65]), &unpadded, &spaced,
+            "",
+            "whsec_",
+            "secret",
+            "whsk_AAAA",
+            &STANDARD.encode([7; 23]),
+            &STANDARD.encode([7; 65]),
+            &unpadded,
+            &spaced,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }

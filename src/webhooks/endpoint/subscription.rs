@@ -46,7 +46,10 @@ pub(super) fn check(event_types: Option<&[String]>) -> Result<(), Error> {
     }
     let is_entry = |entry: &String| is_type(entry.strip_suffix(".*").unwrap_or(entry));
     if !entries.iter().all(is_entry) {
-        return Err(Error::Invalid { field, what: "must be types of a-z, 0-9, _ and dots, or such with .* behind them" });
+        return Err(Error::Invalid {
+            field,
+            what: "must be types of a-z, 0-9, _ and dots, or such with .* behind them",
+        });
     }
     Ok(())
 }

@@ -34,8 +34,7 @@ pub(crate) fn insert(tx: &Tx<'_>, endpoint: i64, sealed: &[u8], last_four: &str)
     let sql = "
         INSERT INTO webhook_secrets (endpoint, sealed, last_four, created_at)
         VALUES (:endpoint, :sealed, :last_four, :now)";
-    let params =
-        named_params! { ":endpoint": endpoint, ":sealed": sealed, ":last_four": last_four, ":now": tx.now() };
+    let params = named_params! { ":endpoint": endpoint, ":sealed": sealed, ":last_four": last_four, ":now": tx.now() };
     tx.execute(sql, params)
 }
 

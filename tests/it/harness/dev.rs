@@ -16,21 +16,28 @@ pub(crate) struct Dev {
     pub(crate) http: Client,
     /// Its tenant, who may do all of `/v1`.
     pub(crate) api: Client,
-    sets: Vec<String>,
+    /// What it is started with besides.
+    more: Vec<String>,
 }
 
 impl Dev {
     pub(crate) fn start(sets: &[&str]) -> Self {
+        Self::start_with(sets, &[])
+    }
+
+    /// The same with other arguments besides.
+    pub(crate) fn start_with(sets: &[&str], more: &[&str]) -> Self {
         let place = Place::new();
-        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-        let (process, http, api) = launch(&place, &sets);
-        Self { place, process, http, api, sets }
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let more: Vec<String> = more.iter().copied().chain(sets).map(str::to_owned).collect();
+        let (process, http, api) = launch(&place, &more);
+        Self { place, process, http, api, more }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
+        (self.process, self.http, self.api) = launch(&self.place, &self.more);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -109,15 +116,13 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
+fn launch(place: &Place, more: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
     let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo"];
     args.extend(["--ready-file", text(&ready)]);
-    for set in sets {
-        args.extend(["--set", set]);
-    }
+    args.extend(more.iter().map(String::as_str));
     let mut process = place.start(&args, &[]);
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
