@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::response::ErrorClass;
+use super::sql;
 use crate::kernel::clock::UnixMs;
+use crate::kernel::store::{StoreError, Tx};
 
 /// Who caused an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,11 @@ impl Trigger {
             Self::Schedule => "schedule",
             Self::Manual => "manual",
         }
+    }
+
+    /// The trigger of that name.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        [Self::Schedule, Self::Manual].into_iter().find(|trigger| trigger.as_str() == text)
     }
 }
 
@@ -46,6 +53,11 @@ impl Outcome {
     /// Whether the receiver has it.
     pub(crate) fn is_delivered(&self) -> bool {
         self.error.is_none()
+    }
+
+    /// How long it took, as it is journaled.
+    pub(super) fn duration_ms(&self) -> i64 {
+        i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
     }
 
     /// The receiver says that it is gone for good.
@@ -81,6 +93,20 @@ pub(super) struct Journaled<'a> {
     pub(super) error: Option<ErrorClass>,
     pub(super) response_body: Option<&'a str>,
     pub(super) resolved_ip: Option<String>,
+}
+
+/// Journals an attempt of the test button. That of an endpoint which is gone meanwhile is not kept.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn record_test(
+    tx: &Tx<'_>,
+    endpoint: i64,
+    message_id: &str,
+    started_at: UnixMs,
+    outcome: &Outcome,
+) -> Result<(), StoreError> {
+    sql::probe::insert(tx, endpoint, message_id, started_at, outcome).map(|_| ())
 }
 
 #[cfg(test)]

@@ -4,17 +4,32 @@ mod attempt;
 pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
+mod fanout;
+pub(crate) mod health;
 mod id;
+pub(crate) mod inspect;
+mod page;
+pub(crate) mod prune;
+pub(crate) mod recover;
 mod resolve;
 mod response;
 pub(crate) mod signature;
 mod sql;
+pub(crate) mod sweep;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod vault;
 
-pub(crate) use attempt::{Outcome, Trigger};
+pub(crate) use attempt::{Outcome, Trigger, record_test};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
-pub(crate) use endpoint::{DisabledReason, EndpointStatus};
+pub(crate) use endpoint::{
+    DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
+    destination, disable, endpoints, find_endpoint, rotate_secret, update,
+};
+pub(crate) use fanout::Fanout;
+pub(crate) use page::Page;
+pub(crate) use recover::resend;
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
 pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};

@@ -78,13 +78,13 @@ fn delivered(tx: &Tx<'_>, ended: &Ended) -> Result<Finished, StoreError> {
 
 fn journaled(ended: &Ended) -> Journaled<'_> {
     let Ended { claim, outcome } = ended;
-    let Outcome { duration, http_status, error, response_body, resolved_ip, .. } = outcome;
+    let Outcome { http_status, error, response_body, resolved_ip, .. } = outcome;
     Journaled {
         delivery: claim.delivery,
         number: claim.number,
         trigger: claim.trigger,
         started_at: claim.started_at,
-        duration_ms: Some(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        duration_ms: Some(outcome.duration_ms()),
         http_status: *http_status,
         error: *error,
         response_body: response_body.as_deref(),

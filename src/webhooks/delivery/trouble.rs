@@ -4,9 +4,11 @@
 use super::claim::believed;
 use super::finish::is_same_address;
 use super::{Condition, Ended, LONGEST_HOLD_MS, Policy, Trouble};
+use crate::kernel::clock::UnixMs;
+use crate::kernel::events::{EndpointTrouble, Event};
 use crate::kernel::store::{StoreError, Tx};
 use crate::webhooks::endpoint::DisabledReason;
-use crate::webhooks::sql;
+use crate::webhooks::{DELIVERIES, sql};
 
 /// The owner is warned when this part of the time is over: after a day, if it is five.
 const WARNED_AT_ONE_OF: i64 = 5;
@@ -39,6 +41,7 @@ pub(super) fn of_failure(
     }
     if condition.warned_at.is_none() && failing_ms >= disable_after_ms / WARNED_AT_ONE_OF {
         sql::finish::mark_warned(tx, endpoint)?;
+        tx.publish(&Event::EndpointFailing(told(condition, DisabledReason::Failing, since)))?;
         trouble.push(Trouble::Failing);
     }
     if failing_ms >= disable_after_ms {
@@ -59,8 +62,14 @@ fn hold(tx: &Tx<'_>, ended: &Ended, condition: &Condition) -> Result<Option<Trou
     Ok(Some(Trouble::Held(until)))
 }
 
-fn disable(tx: &Tx<'_>, endpoint: i64, _condition: &Condition, reason: DisabledReason) -> Result<Trouble, StoreError> {
+fn disable(tx: &Tx<'_>, endpoint: i64, condition: &Condition, reason: DisabledReason) -> Result<Trouble, StoreError> {
     sql::endpoints::disable(tx, endpoint, reason)?;
-    tx.wake(crate::webhooks::DELIVERIES);
+    tx.publish(&Event::EndpointDisabled(told(condition, reason, condition.failing_since)))?;
+    tx.wake(DELIVERIES);
     Ok(Trouble::Disabled(reason))
+}
+
+fn told(condition: &Condition, reason: DisabledReason, failing_since: Option<UnixMs>) -> EndpointTrouble {
+    let Condition { endpoint_id, tenant, .. } = condition.clone();
+    EndpointTrouble { endpoint_id, tenant, reason, failing_since }
 }

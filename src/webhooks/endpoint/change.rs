@@ -3,6 +3,7 @@
 use super::secret::{self, Written};
 use super::subscription;
 use super::{DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint};
+use crate::kernel::events::{EndpointTrouble, Event};
 use crate::kernel::id::uuid_v7;
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Tx;
@@ -163,7 +164,11 @@ pub(crate) fn update(
 pub(crate) fn disable(tx: &Tx<'_>, tenant: &TenantId, id: &str) -> Result<Endpoint, Error> {
     let endpoint = find_endpoint(tx, tenant, id)?;
     if endpoint.status != EndpointStatus::Disabled {
-        sql::endpoints::disable(tx, endpoint.row, DisabledReason::Manual)?;
+        let reason = DisabledReason::Manual;
+        sql::endpoints::disable(tx, endpoint.row, reason)?;
+        let Endpoint { id: endpoint_id, failing_since, .. } = endpoint;
+        let tenant = tenant.clone();
+        tx.publish(&Event::EndpointDisabled(EndpointTrouble { endpoint_id, tenant, reason, failing_since }))?;
         tx.wake(DELIVERIES);
     }
     find_endpoint(tx, tenant, id)

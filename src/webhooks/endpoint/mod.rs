@@ -10,7 +10,7 @@ pub(in crate::webhooks) use subscription::Subscription;
 
 use super::Error;
 use crate::kernel::clock::UnixMs;
-use crate::kernel::events::EndpointReason;
+pub(crate) use crate::kernel::events::EndpointReason as DisabledReason;
 use crate::kernel::secret::Secret;
 use crate::kernel::tenant::TenantId;
 
@@ -48,38 +48,12 @@ impl EndpointStatus {
     }
 }
 
-/// Why an endpoint is disabled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum DisabledReason {
-    /// Its receiver answered that it is gone for good (410).
-    Gone,
-    /// Nothing has arrived there for long.
-    Failing,
-    /// A person did it.
-    Manual,
-}
+/// Every reason that an endpoint may be disabled for.
+const REASONS: [DisabledReason; 3] = [DisabledReason::Gone, DisabledReason::Failing, DisabledReason::Manual];
 
-impl DisabledReason {
-    /// Every reason.
-    pub(crate) const ALL: [Self; 3] = [Self::Gone, Self::Failing, Self::Manual];
-
-    /// Its word, in the file and in answers.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Failing => "failing",
-            Self::Manual => "manual",
-        }
-    }
-
-    /// The reason of that name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownText`] if there is none.
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let found = Self::ALL.into_iter().find(|reason| reason.as_str() == text);
-        found.ok_or(Error::UnknownText { column: "disabled_reason" })
-    }
+/// The reason of that name.
+pub(in crate::webhooks) fn disabled_reason(text: &str) -> Option<DisabledReason> {
+    REASONS.into_iter().find(|reason| reason.as_str() == text)
 }
 
 /// An endpoint as its owner sees it.

@@ -6,7 +6,8 @@ use rusqlite::{Row, named_params};
 use super::{parsed, parsed_opt};
 use crate::kernel::store::{StoreError, Tx};
 use crate::kernel::tenant::TenantId;
-use crate::webhooks::endpoint::{DisabledReason, Endpoint, EndpointStatus};
+use crate::webhooks::endpoint::{DisabledReason, Endpoint, EndpointStatus, Subscription, disabled_reason};
+use crate::webhooks::fanout::Listener;
 
 /// An endpoint's columns, of the rows that `$which` names.
 macro_rules! endpoint {
@@ -38,7 +39,7 @@ fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
         event_types: event_types(row)?,
         rate_per_second: row.get("rate_per_second")?,
         status: parsed(row, "status", |text| EndpointStatus::parse(text).ok())?,
-        disabled_reason: parsed_opt(row, "disabled_reason", |text| DisabledReason::parse(text).ok())?,
+        disabled_reason: parsed_opt(row, "disabled_reason", disabled_reason)?,
         held_until: row.get("held_until")?,
         failing_since: row.get("failing_since")?,
         secret_last_four: row.get::<_, Option<String>>("last_four")?.unwrap_or_default(),
@@ -48,7 +49,7 @@ fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
 }
 
 /// The types that an endpoint wants.
-pub(super) fn event_types(row: &Row<'_>) -> rusqlite::Result<Option<Vec<String>>> {
+fn event_types(row: &Row<'_>) -> rusqlite::Result<Option<Vec<String>>> {
     let Some(text) = row.get::<_, Option<String>>("event_types")? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).map_err(|error| FromSqlError::Other(Box::new(error)).into())
 }
@@ -110,7 +111,7 @@ pub(crate) fn update(tx: &Tx<'_>, endpoint: &Endpoint) -> Result<usize, StoreErr
         ":event_types": written(endpoint.event_types.as_ref()),
         ":rate": endpoint.rate_per_second,
         ":status": endpoint.status.as_str(),
-        ":reason": endpoint.disabled_reason.map(DisabledReason::as_str),
+        ":reason": endpoint.disabled_reason.map(|reason| reason.as_str()),
         ":now": tx.now(),
     };
     tx.execute(sql, params)
@@ -135,4 +136,24 @@ pub(crate) fn disable(tx: &Tx<'_>, endpoint: i64, reason: DisabledReason) -> Res
 pub(crate) fn mark_deleted(tx: &Tx<'_>, endpoint: i64) -> Result<usize, StoreError> {
     let sql = "UPDATE webhook_endpoints SET deleted_at = :now WHERE id = :endpoint AND deleted_at IS NULL";
     tx.execute(sql, named_params! { ":now": tx.now(), ":endpoint": endpoint })
+}
+
+/// Which endpoints get something changes with this: another value at every change, and never one that there was before.
+pub(crate) fn audience_version(tx: &Tx<'_>) -> Result<i64, StoreError> {
+    tx.query_one("SELECT version FROM webhook_audience WHERE id = 1", [], |row| row.get("version"))
+}
+
+pub(super) const AUDIENCE: &str = "
+    SELECT id, status, event_types FROM webhook_endpoints INDEXED BY webhook_endpoints_of_tenant
+    WHERE tenant_id = :tenant AND deleted_at IS NULL ORDER BY id";
+
+/// A tenant's endpoints, as far as the fan-out needs them.
+pub(crate) fn audience(tx: &Tx<'_>, tenant: &TenantId) -> Result<Vec<Listener>, StoreError> {
+    tx.query_all(AUDIENCE, named_params! { ":tenant": tenant.as_str() }, |row| {
+        Ok(Listener {
+            endpoint: row.get("id")?,
+            status: parsed(row, "status", |text| EndpointStatus::parse(text).ok())?,
+            subscription: Subscription::stored(event_types(row)?),
+        })
+    })
 }

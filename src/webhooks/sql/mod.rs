@@ -2,8 +2,15 @@
 
 pub(super) mod claim;
 pub(super) mod endpoints;
+pub(super) mod fanout;
 pub(super) mod finish;
+pub(super) mod health;
+pub(super) mod keep;
+pub(super) mod lists;
+pub(super) mod probe;
+pub(super) mod recover;
 pub(super) mod secrets;
+pub(super) mod sweep;
 
 use rusqlite::Row;
 use rusqlite::types::FromSqlError;
@@ -26,4 +33,9 @@ fn parsed_opt<T>(
     let Some(text) = text else { return Ok(None) };
     let found = parse(&text).ok_or_else(|| FromSqlError::Other(Box::new(Error::UnknownText { column })))?;
     Ok(Some(found))
+}
+
+/// Rows as a statement takes them: a JSON array, for `json_each`.
+fn listed(rows: &[i64]) -> String {
+    serde_json::Value::from(rows).to_string()
 }

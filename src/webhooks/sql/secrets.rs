@@ -51,7 +51,8 @@ pub(crate) fn delete_expired_of(tx: &Tx<'_>, endpoint: i64) -> Result<usize, Sto
 }
 
 /// Secrets that sign no more are gone, up to `limit` of them; how many.
-pub(crate) fn delete_expired(tx: &Tx<'_>, limit: i64) -> Result<usize, StoreError> {
+pub(crate) fn delete_expired(tx: &Tx<'_>, limit: usize) -> Result<usize, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     tx.execute(DELETE_EXPIRED, named_params! { ":now": tx.now(), ":limit": limit })
 }
 
