@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -31,6 +31,20 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
         let text = read_json(request, state.limits.body_bytes, state.limits.body).await?;
         parse(&text).map(Self)
+    }
+}
+
+/// A JSON body of this form, or none at all where every field may be missing.
+pub(super) struct JsonOrNothing<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<HttpState>> for JsonOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
+        if request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(Self(T::default()));
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(form)| Self(form))
     }
 }
 

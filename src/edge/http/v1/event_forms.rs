@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::time::Instant;
-use crate::edge::http::decode::{AtMost, Object};
+use crate::edge::http::decode::{AtMost, Object, Whole};
 use crate::kernel::clock::rfc3339;
 use crate::outbox::inspect::{EventRow, EventStatus, WholeEvent};
 use crate::outbox::{MOST_EVENTS, NewEvent};
@@ -21,8 +21,8 @@ pub(super) struct NewEventBody {
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9_]+(\\.[a-z0-9_]+)*$")]
     r#type: String,
     /// The version of its fields.
-    #[schema(minimum = 1)]
-    version: i64,
+    #[schema(minimum = 1, value_type = i64)]
+    version: Whole,
     #[schema(inline = false, value_type = AggregateBody)]
     aggregate: Object<AggregateBody>,
     /// When it happened; now, if nothing is said.
@@ -80,7 +80,7 @@ impl From<NewEventBody> for NewEvent {
         Self {
             event_id: body.event_id,
             event_type: body.r#type,
-            version: body.version,
+            version: body.version.0,
             aggregate_type: r#type,
             aggregate_id: id,
             occurred_at: body.occurred_at.map(|instant| instant.0),

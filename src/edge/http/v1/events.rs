@@ -106,7 +106,7 @@ impl FromRequestParts<Arc<HttpState>> for Listed {
         Ok(Self {
             filter: EventFilter { status: one_of("status", status.as_deref(), &words)?, event_type },
             after: page::after(after.as_deref(), Cursor::parse)?,
-            limit: page::limit(limit.as_deref())?,
+            limit: i64::try_from(page::limit(limit.as_deref())?).unwrap_or(i64::MAX),
         })
     }
 }

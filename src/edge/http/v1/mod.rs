@@ -21,6 +21,8 @@
 //! **Not here.** Tenants and keys are made on the command line only: a key cannot make keys.
 
 mod admission;
+mod endpoint_forms;
+mod endpoints;
 mod event_forms;
 mod events;
 mod keyed;
@@ -30,7 +32,7 @@ mod time;
 
 use std::sync::Arc;
 
-use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use utoipa_axum::routes;
 
 pub(super) use admission::find_caller;
@@ -39,6 +41,7 @@ use self::admission::Surface;
 use super::HttpState;
 use super::openapi::Routes;
 use crate::tenants::Right;
+use crate::webhooks::{Egress, Vault};
 
 /// Every route of `/v1`, but that of the leads.
 pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
@@ -48,10 +51,32 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
         .takes(Right::Read, routes!(events::list))
         .takes(Right::Read, routes!(events::show))
         .takes(Right::Administer, routes!(events::retry))
+        .takes(Right::Administer, routes!(endpoints::create))
+        .takes(Right::Read, routes!(endpoints::list))
+        .takes(Right::Read, routes!(endpoints::show))
+        .takes(Right::Administer, routes!(endpoints::update))
+        .takes(Right::Administer, routes!(endpoints::delete))
+        .takes(Right::Administer, routes!(endpoints::rotate_secret))
         .routes()
+}
+
+/// What the addresses of endpoints work with; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct WebhookTools {
+    /// The judge of where webhooks may go.
+    pub(crate) egress: Egress,
+    /// Seals the secrets of endpoints.
+    pub(crate) vault: Vault,
 }
 
 /// One of these words.
 fn words(words: &[&'static str]) -> Object {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied())).build()
+}
+
+/// One of these words, or nothing.
+fn words_or_null(words: &[&'static str]) -> Object {
+    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+    let words = words.iter().map(|word| Some(*word)).chain([None]);
+    ObjectBuilder::new().schema_type(kinds).enum_values(Some(words)).build()
 }

@@ -13,11 +13,12 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use crate::edge::http::error::{Fault, Problem};
+use crate::webhooks::Page;
 
 /// How many a page holds when nobody says.
-const DEFAULT: i64 = 50;
+const DEFAULT: usize = 50;
 /// How many it holds at most.
-const LONGEST: i64 = 200;
+const LONGEST: usize = 200;
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,6 +27,14 @@ pub(super) struct PageBody<T> {
     pub(super) items: Vec<T>,
     /// What `after` has to be for the next page; null behind the last one. A page may be short, even empty, and have one.
     pub(super) next: Option<String>,
+}
+
+impl<T> PageBody<T> {
+    /// A page of the domain's, each row in its form.
+    pub(super) fn of<R: Into<T>>(list: List, page: Page<R>) -> Self {
+        let items = page.items.into_iter().map(R::into).collect();
+        Self { items, next: page.next.map(|place| list.cursor(place)) }
+    }
 }
 
 /// Which list a cursor belongs to. One of another list would name a place that means nothing there.
@@ -81,7 +90,7 @@ pub(super) fn text() -> Object {
 }
 
 /// How many rows a page is to hold at most.
-pub(super) fn limit(text: Option<&str>) -> Result<i64, Problem> {
+pub(super) fn limit(text: Option<&str>) -> Result<usize, Problem> {
     let Some(text) = text else { return Ok(DEFAULT) };
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
