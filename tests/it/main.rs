@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_events;
 mod cli_keys;
 mod cli_leads;
 mod cli_leads_smoke;
 mod cli_sql;
+mod cli_webhooks;
 mod cli_webhooks_sign;
 mod co_writers;
 mod config;

@@ -3,6 +3,7 @@
 mod args;
 mod beside;
 pub(crate) mod config;
+mod confirm;
 pub(crate) mod dev;
 mod events;
 pub(crate) mod fake;

@@ -31,6 +31,7 @@ use reqwest::{Client, Response};
 use url::Url;
 
 use self::guard::Guard;
+use super::attempt::Outcome;
 use super::egress::{Egress, Host, UrlFault};
 use super::resolve::Resolver;
 use super::response::{ErrorClass, KEPT, kept, retry_after};
@@ -111,18 +112,8 @@ pub(crate) struct WebhookHeaders<'a> {
 /// What came of a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// How long it took, in real time.
-    pub(crate) duration: Duration,
-    /// The status, if one came.
-    pub(crate) http_status: Option<u16>,
-    /// Why it did not deliver; `None` if it did.
-    pub(crate) error: Option<ErrorClass>,
-    /// How long the receiver asks to be left alone.
-    pub(crate) retry_after: Option<Duration>,
-    /// The beginning of the body, if a status came.
-    pub(crate) response_body: Option<String>,
-    /// The address that was dialled.
-    pub(crate) resolved_ip: Option<IpAddr>,
+    /// What is recorded of it.
+    pub(crate) outcome: Outcome,
     headers: HeaderMap,
 }
 
@@ -152,8 +143,9 @@ impl Answer {
 
     fn failed(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
         let (http_status, retry_after, response_body) = (None, None, None);
-        let headers = HeaderMap::new();
-        Self { duration, http_status, error: Some(error), retry_after, response_body, resolved_ip, headers }
+        let error = Some(error);
+        let outcome = Outcome { duration, http_status, error, retry_after, response_body, resolved_ip };
+        Self { outcome, headers: HeaderMap::new() }
     }
 
     /// The answer's headers; what is not text in them is shown as it can be.
@@ -231,15 +223,15 @@ impl Transport {
         target.was_at(resolved_ip);
         let (http_status, headers, body) = read(response, deadline).await;
         let wait = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok());
-        Answer {
+        let outcome = Outcome {
             duration: began.elapsed(),
             http_status: Some(http_status),
             error: ErrorClass::of_status(http_status),
             retry_after: wait.and_then(|text| retry_after(http_status, text, self.clock.now())),
             response_body: Some(kept(&body)),
             resolved_ip,
-            headers,
-        }
+        };
+        Answer { outcome, headers }
     }
 
     async fn request(

@@ -2,11 +2,15 @@
 
 use clap::Subcommand;
 
+use super::endpoint_args::EndpointsVerb;
 use super::sign::SignArgs;
 use super::verify::VerifyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::edge::cli) enum WebhooksVerb {
+    /// Look after endpoints: list, show, create, update, pause, activate, disable, delete, rotate
+    #[command(subcommand)]
+    Endpoints(EndpointsVerb),
     /// Print the three headers of a webhook that is sent by hand
     #[command(
         after_help = "The secret is read from PILLARBOX_WEBHOOK_SECRET or a file: arguments are seen by every user \

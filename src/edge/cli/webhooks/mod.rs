@@ -1,24 +1,91 @@
-//! `pillarbox webhooks`: endpoints and their deliveries for the one who looks after them, and signatures for whoever writes
-//! a receiver.
+//! `pillarbox webhooks`: endpoints and their deliveries for the one who looks after them, beside a running server; and
+//! signatures for whoever writes a receiver.
 
 mod args;
+mod endpoint_args;
+mod endpoints;
 mod message;
 mod secret;
 mod sign;
 mod verify;
 
+use anyhow::anyhow;
+
 pub(super) use args::WebhooksVerb;
 
-use super::Exit;
 use super::args::Location;
+use super::whose::Whose;
+use super::{Exit, beside};
+use crate::config::Config;
+use crate::kernel::store::Db;
+use crate::webhooks::{Egress, EgressPolicy, Error, Vault, VaultError};
+
+/// What the verbs that touch the file work with.
+struct Desk {
+    db: Db,
+    config: Config,
+}
+
+impl Desk {
+    /// Opens the data directory of the configuration, to read only where that is enough.
+    async fn open(location: &Location, whose: &Whose, only_looks: bool) -> anyhow::Result<Self> {
+        let config = Config::load(location.sources(&whose.overrides.set))?;
+        let db = if only_looks { beside::open_to_read(&config)? } else { beside::open(&config)? };
+        let desk = Self { db, config };
+        whose.must_exist(&desk.db).await?;
+        Ok(desk)
+    }
+
+    /// What endpoints' secrets are sealed with.
+    fn vault(&self) -> Result<Vault, VaultError> {
+        Vault::open(self.db.dir())
+    }
+
+    /// The judge of addresses, as the server has it. Beside `dev` this machine may be sent to, as `dev` itself allows
+    /// unless its own command line says otherwise; then it is refused at the attempt.
+    fn egress(&self) -> Egress {
+        let webhooks = &self.config.webhooks;
+        Egress::new(EgressPolicy {
+            ports: webhooks.ports.clone(),
+            allow_networks: webhooks.allow_networks.clone(),
+            allow_insecure: webhooks.allow_insecure || beside::is_in_dev_time(self.db.dir()),
+        })
+    }
+}
 
 /// Runs one of the verbs.
 ///
 /// # Errors
 /// The configuration's, the store's, or the output's.
-pub(super) async fn run(_location: &Location, verb: WebhooksVerb) -> anyhow::Result<Exit> {
+pub(super) async fn run(location: &Location, verb: WebhooksVerb) -> anyhow::Result<Exit> {
     match verb {
         WebhooksVerb::Sign(args) => sign::run(args),
         WebhooksVerb::Verify(args) => verify::run(args),
+        WebhooksVerb::Endpoints(verb) => {
+            let desk = Desk::open(location, verb.whose(), verb.only_looks()).await?;
+            let done = endpoints::on(&desk, verb).await;
+            desk.db.close().await;
+            done
+        }
     }
+}
+
+/// What keeps something from being done to the endpoint `id`, with what to do.
+fn refusal(error: Error, id: &str, whose: &Whose) -> anyhow::Error {
+    match error {
+        Error::NotFound => anyhow!(
+            "tenant {} has no endpoint {id}; `pillarbox webhooks endpoints list` shows which there are",
+            whose.tenant
+        ),
+        Error::Url(fault) => {
+            anyhow!("the address is refused: {fault}; see \"Where a webhook may go\" in docs/webhooks.md")
+        }
+        Error::TooManyEndpoints => anyhow!("{error}; delete one that is not needed any more"),
+        other => other.into(),
+    }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{s}")
 }

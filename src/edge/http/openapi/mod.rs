@@ -10,8 +10,8 @@
 //! **Guarantees.**
 //! - There is no route without its entry, and no two entries share an operation id:
 //!   `src/edge/http/tests/openapi.rs`.
-//! - What is answered is what the document says: `src/edge/http/tests/openapi.rs`, and a generator of requests that
-//!   `make test-clients` runs.
+//! - What is answered is what the document says. Every answer that any test of this edge gets is held to it:
+//!   `src/edge/http/tests/conformance.rs`. A generator of requests does the same from outside (`make test-clients`).
 //!
 //! **Windows.** None: nothing is stored.
 //!

@@ -81,7 +81,14 @@ fn reasons() -> Object {
     security(("service_key" = []), ("service_apikey" = [])),
     params(SummaryArguments, ("Accept-Profile" = Option<String>, Header, pattern = "^public$")),
     responses(
-        (status = 200, description = "The text.", body = String, content_type = "application/json"),
+        (
+            status = 200, description = "The text.",
+            content(
+                (String = "application/json"),
+                (String = "application/vnd.pgrst.array+json"),
+                (String = "application/vnd.pgrst.object+json")
+            )
+        ),
         (status = 400, description = "No such lead (`P0001`), or an argument of another form.", body = Body),
         ReadRefusals,
     )
@@ -100,7 +107,14 @@ pub(super) async fn read_summary(state: State<Arc<HttpState>>, request: Request)
     params(("Content-Profile" = Option<String>, Header, pattern = "^public$")),
     request_body = SummaryArguments,
     responses(
-        (status = 200, description = "The text.", body = String, content_type = "application/json"),
+        (
+            status = 200, description = "The text.",
+            content(
+                (String = "application/json"),
+                (String = "application/vnd.pgrst.array+json"),
+                (String = "application/vnd.pgrst.object+json")
+            )
+        ),
         (status = 400, description = "No such lead (`P0001`), or an argument of another form.", body = Body),
         CallRefusals,
     )
@@ -121,7 +135,11 @@ pub(super) async fn summary(state: State<Arc<HttpState>>, request: Request) -> A
     responses(
         (
             status = 200, description = "Whether it was got, and how the lead is.",
-            content((Vec<ClaimRow> = "application/json"), (ClaimRow = "application/vnd.pgrst.object+json"))
+            content(
+                (Vec<ClaimRow> = "application/json"),
+                (Vec<ClaimRow> = "application/vnd.pgrst.array+json"),
+                (ClaimRow = "application/vnd.pgrst.object+json")
+            )
         ),
         (status = 400, description = "An argument of another form.", body = Body),
         CallRefusals,
@@ -142,8 +160,12 @@ pub(super) async fn claim(state: State<Arc<HttpState>>, request: Request) -> Ans
     request_body = CompleteArguments,
     responses(
         (
-            status = 200, description = "What the lead is now: `sent`, `failed` or `unchanged`.", body = String,
-            content_type = "application/json"
+            status = 200, description = "What the lead is now: `sent`, `failed` or `unchanged`.",
+            content(
+                (String = "application/json"),
+                (String = "application/vnd.pgrst.array+json"),
+                (String = "application/vnd.pgrst.object+json")
+            )
         ),
         (status = 400, description = "An argument of another form.", body = Body),
         CallRefusals,
@@ -165,7 +187,11 @@ pub(super) async fn complete(state: State<Arc<HttpState>>, request: Request) -> 
     responses(
         (
             status = 200, description = "Whether it waits again, and how the lead is.",
-            content((Vec<RetryRow> = "application/json"), (RetryRow = "application/vnd.pgrst.object+json"))
+            content(
+                (Vec<RetryRow> = "application/json"),
+                (Vec<RetryRow> = "application/vnd.pgrst.array+json"),
+                (RetryRow = "application/vnd.pgrst.object+json")
+            )
         ),
         (status = 400, description = "An unknown reason (`P0001`), or an argument of another form.", body = Body),
         CallRefusals,

@@ -1,6 +1,7 @@
 //! The HTTP edge, tested through a real socket on a real file; time is moved by hand.
 
 mod bad_input;
+mod conformance;
 mod contract;
 mod guard;
 mod leads;
@@ -140,7 +141,7 @@ impl TestServer {
         self.call("POST", path, Some(&body)).await
     }
 
-    /// A request of exactly these headers, and what is needed to frame it.
+    /// A request of exactly these headers, and what is needed to frame it. The answer is held to the document.
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Answer {
         let mut raw = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n").into_bytes();
         for (name, value) in headers {
@@ -154,7 +155,9 @@ impl TestServer {
         }
         raw.extend_from_slice(b"\r\n");
         raw.extend_from_slice(body);
-        self.raw(&raw).await
+        let answer = self.raw(&raw).await;
+        conformance::check(self, method, path, &answer).await;
+        answer
     }
 
     /// Sends bytes as they are and reads until the server closes.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::conformance::resolved;
 use super::{SERVICE_KEY, TestServer, wallet};
 use crate::edge::http::rest::function_names;
 use crate::leads::health::Alert;
@@ -76,14 +77,6 @@ async fn an_operation_has_a_name_of_its_own_and_says_who_may_call_it_and_what_it
             assert!(response["description"].is_string(), "{at:?} {status}");
             assert!(response["headers"]["X-Request-Id"].is_object(), "{at:?} {status}");
         }
-    }
-}
-
-/// What a reference refers to; every reference of the document refers to something.
-fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
-    match value["$ref"].as_str() {
-        Some(at) => document.pointer(at.trim_start_matches('#')).unwrap_or_else(|| panic!("there is no {at}")),
-        None => value,
     }
 }
 

@@ -142,8 +142,9 @@ fn addresses(texts: &[&str]) -> Line {
 
 /// Status, class and address in one line, as the journal has them.
 fn told(answer: &Answer) -> (Option<u16>, Option<&'static str>, Option<String>) {
-    let address = answer.resolved_ip.map(|ip| ip.to_string());
-    (answer.http_status, answer.error.map(super::ErrorClass::as_str), address)
+    let outcome = &answer.outcome;
+    let address = outcome.resolved_ip.map(|ip| ip.to_string());
+    (outcome.http_status, outcome.error.map(super::ErrorClass::as_str), address)
 }
 
 /// What is told of an attempt that was dialled at [`PRIVATE`].
