@@ -188,12 +188,13 @@ fn deliveries(conn: &Connection, endpoint: &str) -> HashMap<String, Delivery> {
     let each = found.into_iter().map(|(id, status, attempts, row)| {
         let sql = "SELECT http_status, error IS NULL FROM webhook_attempts WHERE delivery = ?1";
         let journal: Vec<(Option<u16>, bool)> = rows(conn, sql, [row], |row| Ok((row.get(0)?, row.get(1)?)));
-        let many = |is: &dyn Fn(&(Option<u16>, bool)) -> bool| {
-            i64::try_from(journal.iter().filter(|one| is(one)).count()).expect("few")
-        };
         let mut statuses = HashMap::new();
         journal.iter().filter_map(|one| one.0).for_each(|status| *statuses.entry(status).or_default() += 1);
-        let (doubtful, delivered) = (many(&|one| one.0.is_none()), many(&|one| one.1));
+        let (mut doubtful, mut delivered) = (0, 0);
+        for (status, is_delivered) in journal {
+            doubtful += i64::from(status.is_none());
+            delivered += i64::from(is_delivered);
+        }
         (id, Delivery { status, attempts, doubtful, delivered, statuses })
     });
     let each: HashMap<String, Delivery> = each.collect();

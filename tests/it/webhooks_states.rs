@@ -169,14 +169,12 @@ fn one_success_in_five_days_is_enough_to_stay() {
 #[test]
 fn what_was_skipped_while_it_was_disabled_is_replayed_once() {
     let scene = Scene::new(500);
-    let mut conn = scene.dev.writer();
+    let conn = scene.dev.reader();
     let before = scene.post(0);
     until("it has failed once", || (scene.until(&before, "pending")["attempts"] == 1).then_some(()));
-    // Nothing in `/v1` disables by hand; the command line and the file do.
-    let by_hand = "UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = 'manual' WHERE endpoint_id = ?1";
-    let tx = conn.transaction().unwrap();
-    tx.execute(by_hand, [&scene.endpoint.id]).unwrap();
-    tx.commit().unwrap();
+    let disabled = scene.dev.command(&["webhooks", "endpoints", "disable", &scene.endpoint.id]);
+    assert!(disabled.status.success(), "{}", String::from_utf8_lossy(&disabled.stderr));
+    assert_eq!(scene.shown()["disabled_reason"], "manual");
     let since = scene.dev.now();
     let skipped: Vec<String> = (1..300).map(|number| scene.post(number)).collect();
     scene.until(&skipped[298], "skipped");

@@ -12,6 +12,9 @@ use rustix::net::sockopt::set_socket_linger;
 use standardwebhooks::Webhook;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+/// A piece of a large body.
+static CHUNK: [u8; 1 << 16] = [b'x'; 1 << 16];
+
 /// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -21,6 +24,10 @@ pub(crate) enum Reply {
     Whole(u16, &'static str, &'static str),
     /// Answers so, after this long.
     After(Duration, u16),
+    /// Answers so, with a body of this many bytes.
+    Flood(u16, usize),
+    /// Answers so, and a byte of the body ten times a second, until the other side leaves.
+    Drip(u16),
     /// Says nothing until the other side leaves.
     Hang,
     /// Ends the connection in order, without an answer.
@@ -36,6 +43,7 @@ impl Reply {
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Status(status) | Self::Whole(status, ..) | Self::After(_, status) => Some(*status),
+            Self::Flood(status, _) | Self::Drip(status) => Some(*status),
             Self::Hang | Self::Close | Self::Reset | Self::Bytes(_) => None,
         }
     }
@@ -94,11 +102,19 @@ impl Came {
     }
 }
 
+/// What has come.
+#[derive(Default)]
+struct Kept {
+    came: Vec<Came>,
+    /// How many of each id came to each path.
+    counts: HashMap<(String, String), usize>,
+}
+
 type Decide = Box<dyn Fn(&Came) -> Reply + Send + Sync>;
 
 struct Shared {
     decide: Decide,
-    came: Mutex<(Vec<Came>, HashMap<(String, String), usize>)>,
+    kept: Mutex<Kept>,
     over: AtomicBool,
     tls: Option<Arc<ServerConfig>>,
 }
@@ -123,7 +139,7 @@ impl Receiver {
     fn listen(decide: Decide, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it has an address");
-        let shared = Arc::new(Shared { decide, came: Mutex::default(), over: AtomicBool::new(false), tls });
+        let shared = Arc::new(Shared { decide, kept: Mutex::default(), over: AtomicBool::new(false), tls });
         let served = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -149,16 +165,16 @@ impl Receiver {
 
     /// Everything that came, oldest first.
     pub(crate) fn came(&self) -> Vec<Came> {
-        self.shared.came().0.clone()
+        self.shared.kept().came.clone()
     }
 
     /// What came to one path.
     pub(crate) fn came_to(&self, path: &str) -> Vec<Came> {
-        self.shared.came().0.iter().filter(|came| came.path == path).cloned().collect()
+        self.shared.kept().came.iter().filter(|came| came.path == path).cloned().collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.shared.came().0.len()
+        self.shared.kept().came.len()
     }
 }
 
@@ -170,8 +186,8 @@ impl Drop for Receiver {
 }
 
 impl Shared {
-    fn came(&self) -> MutexGuard<'_, (Vec<Came>, HashMap<(String, String), usize>)> {
-        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One connection, until either side has had enough.
@@ -198,14 +214,14 @@ impl Shared {
 
     /// Decides and remembers, in one step and before anything is answered.
     fn write_down(&self, mut came: Came) -> Reply {
-        let mut kept = self.came();
+        let mut kept = self.kept();
         let id = came.headers.iter().find(|(name, _)| name == "webhook-id").map(|(_, id)| id.clone());
-        let earlier = kept.1.entry((came.path.clone(), id.unwrap_or_default())).or_default();
+        let earlier = kept.counts.entry((came.path.clone(), id.unwrap_or_default())).or_default();
         came.earlier = *earlier;
         *earlier += 1;
         came.reply = (self.decide)(&came);
         let reply = came.reply.clone();
-        kept.0.push(came);
+        kept.came.push(came);
         reply
     }
 }
@@ -246,6 +262,23 @@ fn carry_out(reply: &Reply, stream: &mut BufReader<impl Read + Write>, socket: &
         Reply::After(pause, status) => {
             std::thread::sleep(*pause);
             answer(*status, "", "")
+        }
+        Reply::Flood(status, length) => {
+            let head = format!("HTTP/1.1 {status} Told\r\nContent-Length: {length}\r\n\r\n");
+            let mut told = stream.get_mut().write_all(head.as_bytes());
+            for _ in 0..length / CHUNK.len() {
+                told = told.and_then(|()| stream.get_mut().write_all(&CHUNK));
+            }
+            return false;
+        }
+        Reply::Drip(status) => {
+            let head = format!("HTTP/1.1 {status} Told\r\nContent-Length: 1000000\r\n\r\n");
+            let mut told = stream.get_mut().write_all(head.as_bytes());
+            while told.is_ok() {
+                std::thread::sleep(Duration::from_millis(100));
+                told = stream.get_mut().write_all(b"x").and_then(|()| stream.get_mut().flush());
+            }
+            return false;
         }
         Reply::Hang => {
             let _ = stream.read(&mut [0]);

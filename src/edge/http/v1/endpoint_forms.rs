@@ -125,10 +125,7 @@ impl From<EndpointChangesBody> for EndpointChanges {
 
 impl From<RotationBody> for Rotation {
     fn from(body: RotationBody) -> Self {
-        Self {
-            overlap_seconds: body.overlap_seconds.map(|seconds| seconds.0),
-            secret: body.secret.map(|text| text.0),
-        }
+        Self { overlap_seconds: body.overlap_seconds.map(|seconds| seconds.0), secret: body.secret.map(|text| text.0) }
     }
 }
 
@@ -178,7 +175,9 @@ fn endpoint_status() -> utoipa::openapi::schema::Object {
 }
 
 fn disabled_reason() -> utoipa::openapi::schema::Object {
-    super::words_or_null(&[DisabledReason::Gone, DisabledReason::Failing, DisabledReason::Manual].map(DisabledReason::as_str))
+    super::words_or_null(
+        &[DisabledReason::Gone, DisabledReason::Failing, DisabledReason::Manual].map(DisabledReason::as_str),
+    )
 }
 
 impl From<Endpoint> for EndpointBody {
