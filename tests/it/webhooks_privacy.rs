@@ -109,3 +109,30 @@ fn nothing_personal_and_no_secret_is_in_the_log_at_trace_or_in_the_metrics() {
     }
     assert!(metrics.contains("webhook"), "deliveries are counted: {metrics}");
 }
+
+#[test]
+fn a_lead_reaches_receivers_as_ids_and_as_nothing_that_tells_who_it_was() {
+    let dev = Dev::start(&["store.ballast=0", "leads.delivery=off", "leads.allow_originless=true"]);
+    let receiver = Receiver::start(|_| Reply::Status(200));
+    let endpoint = dev.api.create_endpoint(&json!({"url": receiver.url("/"), "event_types": ["lead.*"]}));
+    let personal = ["Qwertyla Distinctova", "79987766554", "a comment of xyzzy", "Xyzzygrad"];
+    let lead = json!({
+        "schema_version": 1, "request_id": "IP-20261130-PRIVATE", "form_version": "1", "form_fill_ms": 9000,
+        "client": {"name": personal[0], "phone": personal[1], "city": personal[3]},
+        "mortgage": {"scenario": "x", "comment": personal[2]},
+        "consent": true, "personal_data_consent": "yes", "spam_check": {"likely_bot": false},
+    });
+    let answer = crate::harness::http::Client::new(dev.http.url(), None).post("/leads", &lead);
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let came = until("the event of the lead arrives", || receiver.came().pop());
+    assert!(came.is_signed_by(&endpoint.secret), "{came:?}");
+    let body: serde_json::Value = serde_json::from_str(came.text()).unwrap();
+    assert_eq!((&body["type"], &body["tenant"]), (&json!("lead.received"), &json!("default")), "{body}");
+    assert!(body["data"]["lead_id"].is_string(), "{body}");
+    for told in personal {
+        assert!(!came.text().contains(told), "{told}: {body}");
+    }
+    let posted = dev.api.send("POST", "/v1/events", Some(&crate::harness::tenant::event_text("lead.received", "{}")));
+    let refused = posted.unwrap();
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("reserved_type")), "nobody else says so");
+}
