@@ -9,6 +9,7 @@ use crate::kernel::store::Db;
 use crate::onboarding::content::Content;
 use crate::outbox::consumer::Consumer;
 use crate::outbox::{Analytics, Relay};
+use crate::webhooks::Fanout;
 
 /// What of a valid configuration only the assembled parts can judge.
 ///
@@ -25,7 +26,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigErrors> {
 /// # Errors
 /// [`Error::Config`], as [`check`].
 pub(super) fn open_relay(config: &Config, db: &Db, content: &Arc<Content>) -> Result<Relay, Error> {
-    let mut consumers: Vec<Box<dyn Consumer>> = Vec::new();
+    let mut consumers: Vec<Box<dyn Consumer>> = vec![Box::new(Fanout::default())];
     if let Some(communications) = Communications::open(&config.communications, Arc::clone(content))? {
         consumers.push(Box::new(communications));
     }

@@ -7,6 +7,7 @@ mod passes;
 #[cfg(test)]
 mod record_tests;
 mod watch;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,12 +27,14 @@ use crate::onboarding::calls::Calls;
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{self, Backend, Consumer, Remote};
 use crate::outbox::Relay;
+use crate::webhooks::{Deliverer, TransportError};
 use addressees::Addressees;
 pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
 pub(crate) use passes::{Again, Pass};
 use watch::Watch;
+pub(crate) use webhooks::Webhooks;
 
 /// The service, without the ways the world reaches it.
 pub(crate) struct App {
@@ -44,6 +47,8 @@ pub(crate) struct App {
     relay: Relay,
     events: EventsConfig,
     watch: Watch,
+    webhooks: Webhooks,
+    deliverer: Deliverer,
     access: Arc<Access>,
     leads: LeadsConfig,
     notifier: Worker,
@@ -75,6 +80,9 @@ pub(crate) enum Error {
     /// A rule of communications cannot work.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
+    /// The client of webhooks could not be made.
+    #[error("webhooks: {0}")]
+    Transport(#[from] TransportError),
     /// The send queue could not be recovered.
     #[error(transparent)]
     Chat(#[from] crate::chat::Error),
@@ -119,6 +127,8 @@ impl App {
         };
         let calls = remote.map(|remote| Calls::new(db.clone(), remote));
         let content = content_of(&config.bot)?;
+        let webhooks = Webhooks::open(&config.webhooks, db.dir())?;
+        let deliverer = webhooks.open_deliverer(&config.webhooks, &db);
         let relay = events::open_relay(config, &db, &content)?;
         let sender = match messenger {
             Some(messenger) => Some(desk.open_sender(&config.telegram, &db, messenger, source.clone()).await?),
@@ -126,9 +136,23 @@ impl App {
         };
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
         let notifier = desk.open_notifier(&config.leads, &db, lead_messenger);
-        let (jobs, leads, events) = (config.jobs.clone(), config.leads.clone(), config.events.clone());
-        let (access, polled, watch) = (desk.access, Beat::now(), Watch::default());
-        Ok(Self { db, jobs, consumer, calls, sender, relay, events, watch, access, leads, notifier, stop, polled })
+        Ok(Self {
+            jobs: config.jobs.clone(),
+            consumer,
+            calls,
+            sender,
+            relay,
+            events: config.events.clone(),
+            watch: Watch::default(),
+            webhooks,
+            deliverer,
+            access: desk.access,
+            leads: config.leads.clone(),
+            notifier,
+            stop,
+            polled: Beat::now(),
+            db,
+        })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -149,9 +173,19 @@ impl App {
         self.consumer.as_ref().map(|_| self.polled.since(Instant::now()))
     }
 
+    /// What endpoints are made and tried with.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
+    }
+
     /// What a person should know of domain events that wait.
     pub(crate) fn advice_on_events(&self) -> Option<String> {
-        self.watch.advice()
+        self.watch.advice_on_events()
+    }
+
+    /// What a person should know of webhooks.
+    pub(crate) fn advice_on_webhooks(&self) -> Option<String> {
+        self.watch.advice_on_webhooks(&self.webhooks.vault)
     }
 
     /// The section of leads, for the surfaces that take, show and claim them.

@@ -18,14 +18,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::backend::RemoteBackend;
-use super::http::{self, HttpState, ReadyCheck};
+use super::http::{self, HttpState, ReadyCheck, WebhookTools};
 use super::jobs::Driver;
 use super::telegram::{Client, TelegramSettings};
 use crate::app::{App, Parts};
 use crate::chat::Messenger;
-use crate::config::{Config, EventSource, TelegramConfig};
+use crate::config::{Config, EventSource, TelegramConfig, WebhooksConfig};
 use crate::kernel::store::Db;
 use crate::onboarding::Remote;
+use crate::webhooks::{Egress, EgressPolicy, Vault};
 
 /// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
@@ -51,6 +52,7 @@ pub(crate) struct Host {
     app: Arc<App>,
     driver: Arc<Driver>,
     listener: TcpListener,
+    webhooks: WebhookTools,
     metrics: PrometheusHandle,
     stop: CancellationToken,
 }
@@ -64,7 +66,8 @@ impl Host {
         let HostParts { config, db, listener, metrics, stop } = parts;
         let app = Arc::new(assemble(&config, db, stop.clone()).await?);
         let driver = Driver::new(Arc::clone(&app));
-        Ok(Self { config, app, driver, listener, metrics, stop })
+        let webhooks = webhook_tools(&config.webhooks, app.db())?;
+        Ok(Self { config, app, driver, listener, webhooks, metrics, stop })
     }
 
     /// What whoever installed this should still do, besides what the configuration's warnings say.
@@ -87,8 +90,10 @@ impl Host {
 
     /// Serves until the stop token is cancelled, and ends in order.
     pub(crate) async fn run(self, others: http::Router) {
-        let Self { config, app, driver, listener, metrics, stop } = self;
-        let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, &config.leads, metrics.clone());
+        let Self { config, app, driver, listener, webhooks, metrics, stop } = self;
+        let Config { bot, events, http, leads, .. } = &config;
+        let sections = http::Sections { bot, events, http, leads };
+        let mut state = HttpState::new(app.db().clone(), &sections, webhooks, metrics.clone());
         state.hands = app.lead_hands().clone();
         state.checks = checks(&app);
         let limits = state.limits;
@@ -112,6 +117,13 @@ impl Host {
         }
         tracing::info!("stopped");
     }
+}
+
+/// What the addresses of endpoints work with.
+fn webhook_tools(config: &WebhooksConfig, db: &Db) -> anyhow::Result<WebhookTools> {
+    let WebhooksConfig { ports, allow_networks, allow_insecure, .. } = config.clone();
+    let egress = Egress::new(EgressPolicy { ports, allow_networks, allow_insecure });
+    Ok(WebhookTools { egress, vault: Vault::open(db.dir())? })
 }
 
 /// Puts the app of this configuration together, with its clients.
@@ -159,6 +171,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let telegram = Arc::clone(app);
     let events = Arc::clone(app);
     let leads = Arc::clone(app);
+    let webhooks = Arc::clone(app);
     let disk = app.db().clone();
     vec![
         ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
@@ -180,6 +193,7 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);
             nobody.or_else(|| leads.lead_smoke_is_due().then_some(SMOKE_IS_DUE)).map(str::to_owned)
         }),
+        ReadyCheck::advice("webhooks", move || webhooks.advice_on_webhooks()),
     ]
 }
 

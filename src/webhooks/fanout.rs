@@ -95,6 +95,14 @@ impl Inside for Fanout {
     }
 }
 
+/// Whether a delivery of the event in that row of the outbox waits or is being sent: it is not pruned then.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn is_unfinished(tx: &Tx<'_>, event: i64) -> Result<bool, StoreError> {
+    sql::fanout::is_unfinished(tx, event)
+}
+
 /// Whether an event's id can be a header's value and a part of what is signed, where a dot ends it.
 fn is_fit(event_id: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_graphic() && byte != b'.';

@@ -41,11 +41,3 @@ pub(crate) fn health(tx: &Tx<'_>) -> Result<Health, Error> {
     health.sending = sql::health::sending(tx, COUNT_CAP)?;
     Ok(health)
 }
-
-/// Whether a delivery of the event in that row of the outbox waits or is being sent: its event is not pruned then.
-///
-/// # Errors
-/// The store's.
-pub(crate) fn is_unfinished(tx: &Tx<'_>, event: i64) -> Result<bool, crate::kernel::store::StoreError> {
-    sql::fanout::is_unfinished(tx, event)
-}

@@ -21,6 +21,8 @@ fn a_job_that_the_request_itself_wakes_runs_for_the_one_who_asked() {
         "ledger-prune",
         "outbox-prune",
         "outbox-relay",
+        "webhooks-deliver",
+        "webhooks-sweep",
     ] {
         for _ in 0..3 {
             let ran = dev.command(&["jobs", "run", job, "--json"]);

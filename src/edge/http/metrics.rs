@@ -17,7 +17,7 @@ use crate::backend::inspect;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
 use crate::leads::NotificationStatus;
 use crate::leads::health::{Health, Queue, health};
-use crate::outbox;
+use crate::{outbox, webhooks};
 
 /// Seconds, from a commit shared by many (0.1 ms) to a request that is about to be given up.
 const SECONDS: [f64; 16] =
@@ -85,6 +85,16 @@ fn describe() {
         "pillarbox_events_oldest_pending_age_seconds",
         "How long ago the oldest pending domain event was stored; 0 without one"
     );
+    describe_gauge!(
+        "pillarbox_webhook_deliveries",
+        "Unfinished deliveries of webhooks by status; counts stop at 10000"
+    );
+    describe_gauge!(
+        "pillarbox_webhook_overdue_seconds",
+        "For how long the first webhook that may go has been due; 0 without one"
+    );
+    describe_gauge!("pillarbox_webhook_endpoints", "Endpoints by status");
+    describe_gauge!("pillarbox_webhook_endpoints_failing", "Endpoints, not disabled, whose last attempt failed");
     describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
     describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
     describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
@@ -106,6 +116,7 @@ pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
     set_outbox_gauges(stats);
     set_lead_gauges(state.db.read(health).await);
     set_event_gauges(state.db.read(outbox::health::health).await);
+    set_webhook_gauges(state.db.read(webhooks::health::health).await);
     set_size_gauges(&state.db);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }
@@ -142,6 +153,19 @@ fn set_event_gauges(health: Result<outbox::health::Health, StoreError>) {
     gauge!("pillarbox_events_failed").set(value(|health| health.failed));
     let age = value(|health| health.oldest_pending_age_ms.unwrap_or(0).max(0)) / 1000.0;
     gauge!("pillarbox_events_oldest_pending_age_seconds").set(age);
+}
+
+fn set_webhook_gauges(health: Result<webhooks::health::Health, webhooks::Error>) {
+    let health = health.inspect_err(|error| tracing::debug!(%error, "the webhooks could not be counted")).ok();
+    let value =
+        |of: fn(&webhooks::health::Health) -> i64| health.as_ref().map_or(f64::NAN, |health| number(of(health)));
+    gauge!("pillarbox_webhook_deliveries", "status" => "pending").set(value(|health| health.pending));
+    gauge!("pillarbox_webhook_deliveries", "status" => "sending").set(value(|health| health.sending));
+    gauge!("pillarbox_webhook_overdue_seconds").set(value(|health| health.overdue_ms.unwrap_or(0)) / 1000.0);
+    gauge!("pillarbox_webhook_endpoints", "status" => "active").set(value(|health| health.active));
+    gauge!("pillarbox_webhook_endpoints", "status" => "paused").set(value(|health| health.paused));
+    gauge!("pillarbox_webhook_endpoints", "status" => "disabled").set(value(|health| health.disabled));
+    gauge!("pillarbox_webhook_endpoints_failing").set(value(|health| health.failing));
 }
 
 fn set_size_gauges(db: &Db) {

@@ -58,8 +58,9 @@ use metrics_exporter_prometheus::PrometheusHandle;
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
+pub(crate) use v1::WebhookTools;
 
-use crate::config::{BotConfig, EventSource, HttpConfig, LeadsConfig};
+use crate::config::{BotConfig, EventSource, EventsConfig, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
 use crate::leads::Hands;
@@ -80,8 +81,10 @@ pub(crate) struct HttpState {
     pub(crate) hands: Hands,
     /// Who may call `/rest` and `/v1/leads`.
     keys: keys::Keys,
-    /// Whether tenants may post registered types only (`events.strict_types`).
+    /// Whether tenants may post registered types only.
     pub(crate) strict_types: bool,
+    /// What the addresses of endpoints work with.
+    pub(crate) webhooks: WebhookTools,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -111,6 +114,8 @@ pub(crate) struct Limits {
     pub(crate) body: Duration,
     /// Until the answer is there; longer than another program may hold the write lock (10 s) with retries.
     pub(crate) request: Duration,
+    /// Until a request that works in batches begins no further one: the last may have to wait for a busy store.
+    pub(crate) batches: Duration,
     /// Until requests in flight are cut off at shutdown.
     pub(crate) shutdown: Duration,
     /// Connections at the same time; further ones wait in the system's backlog.
@@ -125,6 +130,7 @@ impl Limits {
             headers: Duration::from_secs(10),
             body: Duration::from_secs(30),
             request: Duration::from_secs(60),
+            batches: Duration::from_secs(15),
             shutdown: config.shutdown_timeout,
             // One descriptor each, well below the usual limit of 1024 for the whole process.
             connections: 512,
@@ -132,15 +138,19 @@ impl Limits {
     }
 }
 
+/// What of the configuration this edge works by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sections<'a> {
+    pub(crate) bot: &'a BotConfig,
+    pub(crate) events: &'a EventsConfig,
+    pub(crate) http: &'a HttpConfig,
+    pub(crate) leads: &'a LeadsConfig,
+}
+
 impl HttpState {
     /// The state of these sections; `checks` may be filled afterwards.
-    pub(crate) fn new(
-        db: Db,
-        bot: &BotConfig,
-        http: &HttpConfig,
-        leads: &LeadsConfig,
-        metrics: PrometheusHandle,
-    ) -> Self {
+    pub(crate) fn new(db: Db, sections: &Sections<'_>, webhooks: WebhookTools, metrics: PrometheusHandle) -> Self {
+        let Sections { bot, events, http, leads } = *sections;
         let consumer = match bot.event_source {
             EventSource::Local => Consumer::ThisProcess,
             EventSource::Off | EventSource::Remote(_) => Consumer::Fetching,
@@ -154,7 +164,8 @@ impl HttpState {
             leads: Arc::new(leads.clone()),
             keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
             hands: Hands::default(),
-            strict_types: false,
+            strict_types: events.strict_types,
+            webhooks,
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),

@@ -40,6 +40,7 @@ use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::leads::LEADS;
 use crate::onboarding::calls::BACKEND_CALLS;
 use crate::outbox::OUTBOX_EVENTS;
+use crate::webhooks::DELIVERIES;
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -104,7 +105,7 @@ pub(crate) const JOBS: &[Job] = &[
         name: "housekeeping",
         cron: Some("0 30 3 * * *"),
         zone: Zone::Configured,
-        why: "deletes runs, messages and calls that ended long ago",
+        why: "deletes runs, messages, calls and deliveries that ended long ago",
         wakes: &[],
         recorded: Recorded::Always,
         run: |app| Box::pin(housekeeping::run(app)),
@@ -153,6 +154,24 @@ pub(crate) const JOBS: &[Job] = &[
         wakes: &[crate::chat::QUEUED],
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.send_telegram()),
+    },
+    Job {
+        name: "webhooks-deliver",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "sends webhooks, each until its endpoint has it or the schedule is exhausted",
+        wakes: &[DELIVERIES],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.deliver_webhooks()),
+    },
+    Job {
+        name: "webhooks-sweep",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "closes deliveries of endpoints that were disabled and removes those of deleted ones, beside the sending",
+        wakes: &[],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.sweep_webhooks()),
     },
 ];
 

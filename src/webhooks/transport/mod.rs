@@ -19,7 +19,7 @@
 mod classify;
 mod guard;
 #[cfg(test)]
-mod tests;
+pub(in crate::webhooks) mod tests;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -138,10 +138,15 @@ impl Target {
 impl Answer {
     /// What came of a request that the egress rules forbid.
     pub(crate) fn blocked() -> Self {
-        Self::failed(ErrorClass::Blocked, Duration::ZERO, None)
+        Self::failed(ErrorClass::Blocked)
     }
 
-    fn failed(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
+    /// What came of a request that was never made.
+    pub(crate) fn failed(error: ErrorClass) -> Self {
+        Self::lost(error, Duration::ZERO, None)
+    }
+
+    fn lost(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
         let (http_status, retry_after, response_body) = (None, None, None);
         let error = Some(error);
         let outcome = Outcome { duration, http_status, error, retry_after, response_body, resolved_ip };
@@ -186,6 +191,11 @@ impl Transport {
         Ok(Self { client, egress, clock, timeout: settings.timeout })
     }
 
+    /// The longest that one request takes.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// The judge of where requests may go.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
@@ -212,11 +222,11 @@ impl Transport {
                 // What was refused or not found was not dialled.
                 let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked);
                 let at = dialled.or(asked).or_else(|| target.last()).filter(|_| is_dialled);
-                return Answer::failed(class, began.elapsed(), at);
+                return Answer::lost(class, began.elapsed(), at);
             }
             Err(_) => {
                 let at = dialled.or(asked).or_else(|| target.last());
-                return Answer::failed(ErrorClass::Timeout, began.elapsed(), at);
+                return Answer::lost(ErrorClass::Timeout, began.elapsed(), at);
             }
         };
         let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);

@@ -25,13 +25,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::keys::Keys;
-use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
+use super::{Consumer, HttpState, Limits, ReadyCheck, Sections, WebhookTools, install_metrics, router, serve};
 use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
 use crate::leads::Hands;
+use crate::webhooks::{Egress, EgressPolicy, Vault};
 
 const SECRET: &str = "a-secret-of-the-tests-0123456789";
 const SERVICE_KEY: &str = "the-service-key-of-the-tests";
@@ -60,7 +61,6 @@ struct Setup {
     checks: Vec<ReadyCheck>,
     others: Router,
     limits: fn(&mut Limits),
-    strict_types: bool,
     /// Assignments over the default configuration.
     sets: &'static [&'static str],
     queue: usize,
@@ -77,7 +77,6 @@ impl Default for Setup {
             checks: vec![],
             others: Router::new(),
             limits: |_| {},
-            strict_types: false,
             sets: &[],
             queue: 1024,
             min_free: 0,
@@ -105,13 +104,16 @@ impl TestServer {
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
-        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, &config.leads, recorded_metrics());
+        let Config { bot, events, http, leads, .. } = &config;
+        let tools =
+            WebhookTools { egress: Egress::new(EgressPolicy::default()), vault: Vault::open(dir.path()).unwrap() };
+        let sections = Sections { bot, events, http, leads };
+        let mut state = HttpState::new(db.clone(), &sections, tools, recorded_metrics());
         state.keys = setup.keys;
         state.hands = setup.hands;
         state.bot_secret = setup.secret.map(Secret::new);
         state.consumer = setup.consumer;
         state.checks = setup.checks;
-        state.strict_types = setup.strict_types;
         (setup.limits)(&mut state.limits);
         let limits = state.limits;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -25,9 +25,6 @@ use crate::kernel::tenant::TenantId;
 use crate::webhooks::Error;
 use crate::webhooks::recover::{Batch, Cursor, Window, recover as recover_batch, replay_skipped as replay_batch};
 
-/// Which part of a request's time may be spent on batches: the last one may have to wait for a busy store.
-const SHARE: u32 = 4;
-
 /// When the deliveries were made that are to wait again.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = Window)]
@@ -118,7 +115,7 @@ async fn queue(
     let begun = RealInstant::now();
     let mut done = QueuedBody { queued: 0, complete: false };
     let mut from = Cursor::default();
-    while !done.complete && (from == Cursor::default() || begun.elapsed() < state.limits.request / SHARE) {
+    while !done.complete && (from == Cursor::default() || begun.elapsed() < state.limits.batches) {
         let (tenant, id) = (tenant.clone(), id.clone());
         let batch = state.db.write(move |tx| step(tx, &tenant, &id, window, from)).await?;
         done.queued += batch.queued;

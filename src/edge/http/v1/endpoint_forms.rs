@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use crate::edge::http::decode::Whole;
 use crate::kernel::clock::rfc3339;
 use crate::kernel::secret::Secret;
-use crate::webhooks::{DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotation};
+use crate::webhooks::{DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation};
 
 /// Where a tenant wants its events.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -14,7 +14,7 @@ use crate::webhooks::{DisabledReason, Endpoint, EndpointChanges, EndpointStatus,
 #[serde(deny_unknown_fields)]
 pub(super) struct NewEndpointBody {
     /// An https address that leads to the public internet, without user name, password and fragment.
-    #[schema(format = Uri, max_length = 2048)]
+    #[schema(min_length = 1, max_length = 2048)]
     url: String,
     /// What a person calls it.
     #[serde(default)]
@@ -39,7 +39,7 @@ pub(super) struct NewEndpointBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct EndpointChangesBody {
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false, format = Uri, max_length = 2048)]
+    #[schema(nullable = false, min_length = 1, max_length = 2048)]
     url: Option<String>,
     #[serde(default, deserialize_with = "present")]
     #[schema(max_length = 500)]
@@ -62,12 +62,25 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Op
     T::deserialize(from).map(Some)
 }
 
-/// What a person may set.
+/// What a person may set. Read as a text: serde's own enums take another value for a fault of the JSON.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[schema(rename_all = "snake_case")]
+#[serde(try_from = "String")]
 enum WantedStatus {
     Active,
     Paused,
+}
+
+impl TryFrom<String> for WantedStatus {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "active" => Ok(Self::Active),
+            "paused" => Ok(Self::Paused),
+            _ => Err("must be active or paused"),
+        }
+    }
 }
 
 /// How a secret is to be replaced.
@@ -137,7 +150,6 @@ pub(super) struct EndpointBody {
     #[schema(pattern = "^ep_[0-9a-f-]{36}$")]
     id: String,
     /// Where events go.
-    #[schema(format = Uri)]
     url: String,
     /// What a person calls it.
     description: String,

@@ -21,6 +21,9 @@
 //! **Not here.** Tenants and keys are made on the command line only: a key cannot make keys.
 
 mod admission;
+mod catch_up;
+mod deliveries;
+mod delivery_forms;
 mod endpoint_forms;
 mod endpoints;
 mod event_forms;
@@ -57,6 +60,12 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
         .takes(Right::Administer, routes!(endpoints::update))
         .takes(Right::Administer, routes!(endpoints::delete))
         .takes(Right::Administer, routes!(endpoints::rotate_secret))
+        .takes(Right::Administer, routes!(catch_up::recover))
+        .takes(Right::Administer, routes!(catch_up::replay_skipped))
+        .takes(Right::Read, routes!(deliveries::list))
+        .takes(Right::Read, routes!(deliveries::show))
+        .takes(Right::Read, routes!(deliveries::attempts))
+        .takes(Right::Administer, routes!(deliveries::resend))
         .routes()
 }
 

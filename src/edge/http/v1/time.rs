@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
 
 use crate::edge::http::error::{Fault, Problem};
 use crate::kernel::clock::{UnixMs, parse_rfc3339};
@@ -26,4 +27,10 @@ impl TryFrom<String> for Instant {
 pub(super) fn parameter(name: &str, text: Option<&str>) -> Result<Option<UnixMs>, Problem> {
     let parse = |text| parse_rfc3339(text).ok_or_else(|| Problem::bad_query(Fault::new(name, WHY)));
     text.map(parse).transpose()
+}
+
+/// The form of an instant of a query, for the document.
+pub(super) fn form() -> Object {
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build()
 }

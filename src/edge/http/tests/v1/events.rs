@@ -133,7 +133,7 @@ async fn own_types_are_nobody_elses_and_others_may_have_to_be_registered() {
             assert_eq!(refused.problem(422, "reserved_type"), ["type"], "{tenant} {own}");
         }
     }
-    let strict = TestServer::with(Setup { strict_types: true, ..Setup::default() }).await;
+    let strict = TestServer::with(Setup { sets: &["events.strict_types=true"], ..Setup::default() }).await;
     let key = strict.key("acme", Role::Publish).await;
     let refused = strict.ask(&key, "POST", "/v1/events", Some(&event())).await;
     assert_eq!(refused.problem(422, "unregistered_type"), ["type"]);

@@ -9,8 +9,25 @@ use crate::kernel::tenant::TenantId;
 use crate::tenants::{Role, keys, revoke_key};
 
 /// Every operation of `/v1` and who may call it: a, p, r for the roles.
-const MAY: [(&str, &str); 5] =
-    [("list_events", "ar"), ("post_event", "ap"), ("post_events", "ap"), ("retry_event", "a"), ("show_event", "ar")];
+const MAY: [(&str, &str); 17] = [
+    ("create_endpoint", "a"),
+    ("delete_endpoint", "a"),
+    ("list_deliveries", "ar"),
+    ("list_delivery_attempts", "ar"),
+    ("list_endpoints", "ar"),
+    ("list_events", "ar"),
+    ("post_event", "ap"),
+    ("post_events", "ap"),
+    ("recover_endpoint", "a"),
+    ("replay_skipped", "a"),
+    ("resend_delivery", "a"),
+    ("retry_event", "a"),
+    ("rotate_endpoint_secret", "a"),
+    ("show_delivery", "ar"),
+    ("show_endpoint", "ar"),
+    ("show_event", "ar"),
+    ("update_endpoint", "a"),
+];
 
 const NAMES: [(char, Role); 3] = [('a', Role::Admin), ('p', Role::Publish), ('r', Role::Read)];
 
