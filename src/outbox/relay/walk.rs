@@ -75,6 +75,8 @@ pub(super) struct Walk {
     fresh: i64,
     retry: (UnixMs, i64),
     lost: (UnixMs, i64),
+    /// The last one was fresh: one that was refused comes first now, even if a transaction has time for one event only.
+    was_fresh: bool,
 }
 
 /// What comes next.
@@ -88,7 +90,7 @@ pub(super) struct Page {
 impl Walk {
     pub(super) fn begin() -> Self {
         // No id is negative unless a program makes it so.
-        Self { fresh: i64::MIN, retry: (i64::MIN, i64::MIN), lost: (i64::MIN, i64::MIN) }
+        Self { fresh: i64::MIN, retry: (i64::MIN, i64::MIN), lost: (i64::MIN, i64::MIN), was_fresh: true }
     }
 
     /// The next page. The walk stays where it is until it is told of what was handed over.
@@ -107,12 +109,14 @@ impl Walk {
         let again = retry.taken.into_iter().map(|one| (Lane::Retry, one));
         let again = again.chain(lost.taken.into_iter().map(|one| (Lane::Lost, one)));
         let fresh = fresh.taken.into_iter().map(|one| (Lane::Fresh, one));
-        Ok(Page { candidates: alternate(again, fresh), is_last })
+        let candidates = if self.was_fresh { alternate(again, fresh) } else { alternate(fresh, again) };
+        Ok(Page { candidates, is_last })
     }
 
     /// Goes past a row.
     pub(super) fn pass(&mut self, lane: Lane, candidate: &Candidate) {
         let due = (candidate.next_attempt_at.unwrap_or_default(), candidate.row);
+        self.was_fresh = lane == Lane::Fresh;
         match lane {
             Lane::Fresh => self.fresh = candidate.row,
             Lane::Retry => self.retry = due,
