@@ -40,7 +40,7 @@ fn the_published_vector_is_signed_as_headers_that_curl_takes() {
     assert_eq!(webhooks(&place, "sign", &[&args[..], &["body.json"]].concat()).succeeded().stdout, HEADERS);
     // From stdin, with the secret from the environment, for programs.
     let mut command = place.command(&[&["webhooks", "sign", "--json"], &args[..]].concat());
-    command.env("PILLARBOX_WEBHOOK_SECRET", SECRET);
+    command.env("WEBHOOK_SECRET", SECRET);
     command.stdin(Stdio::from(fs::File::open(place.path().join("body.json")).unwrap()));
     let signed = Ran::of(command).succeeded().row();
     assert_eq!(signed["webhook-signature"], "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -91,7 +91,7 @@ fn a_verdict_says_what_is_wrong_and_what_may_be_the_matter() {
 #[test]
 fn what_cannot_be_judged_is_an_error_that_says_what_to_do_and_never_the_secret() {
     let place = place();
-    place.run(&["webhooks", "verify", "body.json"]).refused(1, &["PILLARBOX_WEBHOOK_SECRET", "--secret-file"]);
+    place.run(&["webhooks", "verify", "body.json"]).refused(1, &["WEBHOOK_SECRET", "--secret-file"]);
     webhooks(&place, "verify", &["body.json"]).refused(1, &["body.json is no HTTP message", "--signature"]);
     webhooks(&place, "verify", &["none"]).refused(1, &["cannot read none"]);
     webhooks(&place, "verify", &["--id", "msg_1", "body.json"]).refused(2, &["--timestamp", "--signature"]);
@@ -108,7 +108,7 @@ fn what_cannot_be_judged_is_an_error_that_says_what_to_do_and_never_the_secret()
         assert_eq!((ran.code, ran.stderr.contains("whsec_ and")), (1, true), "{ran:#?}");
         assert!(!ran.stderr.contains("hunter2"), "{ran:#?}");
         let mut help = place.command(&["webhooks", verb, "--help"]);
-        help.env("PILLARBOX_WEBHOOK_SECRET", SECRET);
+        help.env("WEBHOOK_SECRET", SECRET);
         let help = Ran::of(help).succeeded().stdout;
         assert!(help.contains("every user") && !help.contains("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "{help}");
     }

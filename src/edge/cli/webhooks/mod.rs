@@ -2,9 +2,13 @@
 //! signatures for whoever writes a receiver.
 
 mod args;
+mod deliveries;
+mod delivery_args;
 mod endpoint_args;
 mod endpoints;
+mod listen;
 mod message;
+mod repair;
 mod secret;
 mod sign;
 mod verify;
@@ -12,12 +16,14 @@ mod verify;
 use anyhow::anyhow;
 
 pub(super) use args::WebhooksVerb;
+use args::{DeskVerb, HandVerb};
 
 use super::args::Location;
 use super::whose::Whose;
 use super::{Exit, beside};
 use crate::config::Config;
 use crate::kernel::store::Db;
+use crate::webhooks::recover::Lost;
 use crate::webhooks::{Egress, EgressPolicy, Error, Vault, VaultError};
 
 /// What the verbs that touch the file work with.
@@ -29,7 +35,10 @@ struct Desk {
 impl Desk {
     /// Opens the data directory of the configuration, to read only where that is enough.
     async fn open(location: &Location, whose: &Whose, only_looks: bool) -> anyhow::Result<Self> {
-        let config = Config::load(location.sources(&whose.overrides.set))?;
+        Self::of(Config::load(location.sources(&whose.overrides.set))?, whose, only_looks).await
+    }
+
+    async fn of(config: Config, whose: &Whose, only_looks: bool) -> anyhow::Result<Self> {
         let db = if only_looks { beside::open_to_read(&config)? } else { beside::open(&config)? };
         let desk = Self { db, config };
         whose.must_exist(&desk.db).await?;
@@ -59,14 +68,26 @@ impl Desk {
 /// The configuration's, the store's, or the output's.
 pub(super) async fn run(location: &Location, verb: WebhooksVerb) -> anyhow::Result<Exit> {
     match verb {
-        WebhooksVerb::Sign(args) => sign::run(args),
-        WebhooksVerb::Verify(args) => verify::run(args),
-        WebhooksVerb::Endpoints(verb) => {
+        WebhooksVerb::AtDesk(verb) => {
             let desk = Desk::open(location, verb.whose(), verb.only_looks()).await?;
-            let done = endpoints::on(&desk, verb).await;
+            let done = at(&desk, verb).await;
             desk.db.close().await;
             done
         }
+        WebhooksVerb::Listen(args) => listen::run(location, args).await,
+        WebhooksVerb::ByHand(HandVerb::Sign(args)) => sign::run(args),
+        WebhooksVerb::ByHand(HandVerb::Verify(args)) => verify::run(args),
+    }
+}
+
+async fn at(desk: &Desk, verb: DeskVerb) -> anyhow::Result<Exit> {
+    match verb {
+        DeskVerb::Endpoints(verb) => endpoints::on(desk, verb).await,
+        DeskVerb::Deliveries(verb) => deliveries::on(desk, verb).await,
+        DeskVerb::Attempts(args) => deliveries::attempts(desk, args).await,
+        DeskVerb::Resend(args) => repair::resend(desk, args).await,
+        DeskVerb::Recover(args) => repair::queue(desk, Lost::Undelivered, args).await,
+        DeskVerb::ReplaySkipped(args) => repair::queue(desk, Lost::Skipped, args).await,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::kernel::secret::Secret;
 #[derive(Clone, Debug, Args)]
 pub(super) struct SecretSource {
     /// The secret, whsec_…; better given in the environment, since every user of this machine sees arguments
-    #[arg(long, value_name = "SECRET", env = "PILLARBOX_WEBHOOK_SECRET", hide_env_values = true, value_parser = hidden)]
+    #[arg(long, value_name = "SECRET", env = "WEBHOOK_SECRET", hide_env_values = true, value_parser = hidden)]
     secret: Option<Secret>,
     /// A file that holds the secret and nothing else; goes before --secret
     #[arg(long, value_name = "FILE")]
@@ -44,7 +44,7 @@ impl SecretSource {
         match self.find()? {
             Some(secret) => Ok(secret),
             None => {
-                bail!("a secret is needed: in the environment's PILLARBOX_WEBHOOK_SECRET, or by --secret-file FILE")
+                bail!("a secret is needed: in the environment's WEBHOOK_SECRET, or by --secret-file FILE")
             }
         }
     }
