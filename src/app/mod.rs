@@ -127,7 +127,7 @@ impl App {
         };
         let calls = remote.map(|remote| Calls::new(db.clone(), remote));
         let content = content_of(&config.bot)?;
-        let webhooks = Webhooks::open(&config.webhooks, db.dir())?;
+        let webhooks = Webhooks::open(&config.webhooks, &db)?;
         let deliverer = webhooks.open_deliverer(&config.webhooks, &db);
         let relay = events::open_relay(config, &db, &content)?;
         let sender = match messenger {

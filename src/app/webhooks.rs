@@ -1,7 +1,5 @@
 //! What endpoints are made, tried and sent to with: the vault of their secrets, the judge of where they may be, the client.
 
-use std::path::Path;
-
 use crate::config::WebhooksConfig;
 use crate::kernel::store::Db;
 use crate::webhooks::delivery::{Jitter, Policy};
@@ -25,7 +23,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// `webhooks.ca_file` cannot be used, or the client cannot be made.
-    pub(crate) fn open(config: &WebhooksConfig, data_dir: &Path) -> Result<Self, TransportError> {
+    pub(crate) fn open(config: &WebhooksConfig, db: &Db) -> Result<Self, TransportError> {
         let egress = Egress::new(EgressPolicy {
             ports: config.ports.clone(),
             allow_networks: config.allow_networks.clone(),
@@ -36,8 +34,8 @@ impl Webhooks {
             idle_per_host: config.per_endpoint,
             ca_file: config.ca_file.clone(),
         };
-        let transport = Transport::new(&settings, egress.clone(), Resolver::system())?;
-        Ok(Self { vault: Vault::at(data_dir), egress, transport })
+        let transport = Transport::new(&settings, egress.clone(), Resolver::system(), db.clock().clone())?;
+        Ok(Self { vault: Vault::at(db.dir()), egress, transport })
     }
 
     /// The one worker of a process.

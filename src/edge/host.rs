@@ -23,10 +23,9 @@ use super::jobs::Driver;
 use super::telegram::{Client, TelegramSettings};
 use crate::app::{App, Parts};
 use crate::chat::Messenger;
-use crate::config::{Config, EventSource, TelegramConfig, WebhooksConfig};
+use crate::config::{Config, EventSource, TelegramConfig};
 use crate::kernel::store::Db;
 use crate::onboarding::Remote;
-use crate::webhooks::{Egress, EgressPolicy, Vault};
 
 /// A consumer that has not ended a pass for this long does not work; it sweeps every ten seconds.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
@@ -52,7 +51,6 @@ pub(crate) struct Host {
     app: Arc<App>,
     driver: Arc<Driver>,
     listener: TcpListener,
-    webhooks: WebhookTools,
     metrics: PrometheusHandle,
     stop: CancellationToken,
 }
@@ -66,8 +64,7 @@ impl Host {
         let HostParts { config, db, listener, metrics, stop } = parts;
         let app = Arc::new(assemble(&config, db, stop.clone()).await?);
         let driver = Driver::new(Arc::clone(&app));
-        let webhooks = webhook_tools(&config.webhooks, app.db())?;
-        Ok(Self { config, app, driver, listener, webhooks, metrics, stop })
+        Ok(Self { config, app, driver, listener, metrics, stop })
     }
 
     /// What whoever installed this should still do, besides what the configuration's warnings say.
@@ -90,9 +87,11 @@ impl Host {
 
     /// Serves until the stop token is cancelled, and ends in order.
     pub(crate) async fn run(self, others: http::Router) {
-        let Self { config, app, driver, listener, webhooks, metrics, stop } = self;
+        let Self { config, app, driver, listener, metrics, stop } = self;
         let Config { bot, events, http, leads, .. } = &config;
         let sections = http::Sections { bot, events, http, leads };
+        let tools = app.webhooks().clone();
+        let webhooks = WebhookTools { egress: tools.egress, vault: tools.vault };
         let mut state = HttpState::new(app.db().clone(), &sections, webhooks, metrics.clone());
         state.hands = app.lead_hands().clone();
         state.checks = checks(&app);
@@ -117,13 +116,6 @@ impl Host {
         }
         tracing::info!("stopped");
     }
-}
-
-/// What the addresses of endpoints work with.
-fn webhook_tools(config: &WebhooksConfig, db: &Db) -> anyhow::Result<WebhookTools> {
-    let WebhooksConfig { ports, allow_networks, allow_insecure, .. } = config.clone();
-    let egress = Egress::new(EgressPolicy { ports, allow_networks, allow_insecure });
-    Ok(WebhookTools { egress, vault: Vault::open(db.dir())? })
 }
 
 /// Puts the app of this configuration together, with its clients.
