@@ -1,6 +1,7 @@
 //! Webhooks: every event goes to the endpoints that its tenant has subscribed, signed, and is repeated until it is taken.
 
 mod attempt;
+mod deliver;
 pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
