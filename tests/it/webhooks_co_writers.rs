@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use serde_json::json;
-
 use crate::harness::dev::Dev;
 use crate::harness::file::{column, value};
 use crate::harness::receiver::{Receiver, Reply};
@@ -44,7 +42,9 @@ fn an_event_that_the_sqlite3_shell_inserts_is_delivered_byte_for_byte() {
         assert!(came.text().ends_with(&format!(r#","data":{data}}}"#)), "{} for {data}", came.text());
         assert!(came.is_signed_by(&endpoint.secret), "{came:?}");
         dev.api.until_delivery(&endpoint, id, "delivered");
-        assert_eq!(dev.api.load(&format!("/v1/events/{id}"))["aggregate"], json!({"type": "order", "id": "7"}));
+        // Not every JSON library can read what was inserted; it is shown as it is all the same.
+        let shown = dev.api.get(&format!("/v1/events/{id}"));
+        assert!(shown.status == 200 && shown.body.ends_with(&format!(r#","data":{data}}}"#)), "{}", shown.body);
     }
     assert!(!elsewhere(&dev, &insert(&events[0].0, "{}")), "an id counts once, whoever uses it");
     let taken_back = "0192f3a4-0000-7000-8000-999999999999";

@@ -9,6 +9,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
+use crate::harness::file;
 use crate::harness::http::Client;
 use crate::harness::receiver::{Receiver, Reply};
 use crate::harness::tenant::Endpoint;
@@ -111,11 +112,24 @@ fn in_production_nothing_inside_is_reached_unless_it_is_named() {
         let refused = api.post("/v1/endpoints", &json!({"url": url}));
         assert_eq!(refused.status, 422, "{url}: {}", refused.body);
     }
-    // A name is looked up when it is sent to, at every attempt and by the test button.
-    let endpoint = api.subscribe(&inside.url("/").replace("127.0.0.1", "localhost"));
-    let tried = api.done(&format!("{}/test", endpoint.path()), &json!({}));
-    assert_eq!((&tried["delivered"], &tried["error"]), (&json!(false), &json!("blocked")), "{tried}");
-    assert!(!tried.to_string().contains("127.0.0.1"), "the refusal names no address: {tried}");
+    // Whatever the file says by now, what is sent to is judged again: by the schedule and by the test button.
+    let endpoint = api.subscribe("https://receiver.example/");
+    let conn = file::writer(&place.data());
+    let aim = |url: &str| {
+        let sql = "UPDATE webhook_endpoints SET url = ?2 WHERE endpoint_id = ?1";
+        assert_eq!(conn.execute(sql, [&endpoint.id, url]).unwrap(), 1);
+    };
+    for url in [
+        inside.url("/"),
+        inside.url("/").replace("127.0.0.1", "localhost"),
+        inside.url("/").replace("127.0.0.1", "0x7f.1"),
+    ] {
+        aim(&url);
+        let tried = api.done(&format!("{}/test", endpoint.path()), &json!({}));
+        assert_eq!((&tried["delivered"], &tried["error"]), (&json!(false), &json!("blocked")), "{url}: {tried}");
+        let told = format!("{}{}", tried["response"], tried["error"]);
+        assert!(!told.contains("127.0.0.1"), "the refusal names no address: {told}");
+    }
     api.post_event("order.paid", "{}");
     let attempt = first_attempt(&api, &endpoint);
     assert_eq!((&attempt["error"], &attempt["resolved_ip"]), (&json!("blocked"), &json!(null)), "{attempt}");
