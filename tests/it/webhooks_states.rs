@@ -27,7 +27,9 @@ impl Scene {
         let status = Arc::new(AtomicU16::new(says));
         let told = Arc::clone(&status);
         let receiver = Receiver::start(move |_| Reply::Status(told.load(Ordering::Relaxed)));
-        let endpoint = dev.api.subscribe(&receiver.url("/"));
+        // What becomes of an endpoint is told to every other one that wants everything.
+        let wanted = json!({"url": receiver.url("/"), "event_types": ["order.*"]});
+        let endpoint = dev.api.create_endpoint(&wanted);
         Self { dev, receiver, says: status, endpoint }
     }
 
