@@ -39,8 +39,9 @@ where
 /// How long one transaction deletes rows one by one: of the order of the flush that ends it, so that whoever writes
 /// meanwhile waits little longer than for another's write.
 const SHARE: Duration = Duration::from_millis(1);
-/// The pause after it, as a multiple of what it took: nine of ten writes meet no delete at all.
-const REST: u32 = 10;
+/// The pause after it, as a multiple of what it took, and the longest: four of five writes meet no delete at all.
+const REST: u32 = 4;
+const LONGEST_REST: Duration = Duration::from_millis(50);
 
 /// Deletes rows one by one, in transactions of about a millisecond, until `stop` is cancelled: for rows each of which has
 /// to be asked about. `delete` says whether it deleted the row; returns how many were.
@@ -72,7 +73,7 @@ where
         };
         let (done, count) = db.settle(share).await?;
         (from, deleted) = (done, deleted + count);
-        let _ = stop.run_until_cancelled(tokio::time::sleep(begun.elapsed() * REST)).await;
+        let _ = stop.run_until_cancelled(tokio::time::sleep((begun.elapsed() * REST).min(LONGEST_REST))).await;
     }
     Ok(deleted)
 }

@@ -10,6 +10,7 @@ pub(crate) mod health;
 mod id;
 pub(crate) mod inspect;
 mod page;
+pub(crate) mod probe;
 pub(crate) mod prune;
 pub(crate) mod recover;
 mod resolve;
@@ -34,7 +35,7 @@ pub(crate) use page::Page;
 pub(crate) use recover::resend;
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
+pub(crate) use transport::{Transport, TransportError, TransportSettings};
 pub(crate) use vault::{Vault, VaultError};
 
 use crate::kernel::store::{StoreError, Wake};

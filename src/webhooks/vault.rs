@@ -152,7 +152,8 @@ impl Vault {
         self.0.cipher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wrong_key(&self) -> VaultError {
+    /// What is in the file is no secret that this key has sealed.
+    pub(super) fn wrong_key(&self) -> VaultError {
         VaultError::WrongKey { path: self.0.path.clone() }
     }
 }

@@ -137,7 +137,7 @@ impl<'r> Pass<'r> {
             }
             match settled.fate {
                 Fate::Published => self.report.published += 1,
-                Fate::PutOff(_) => self.report.retried += 1,
+                Fate::PutOff => self.report.retried += 1,
                 Fate::Failed => self.report.failed += 1,
                 Fate::Waits => self.relay.leave_alone(row, BUSY_MS),
             }

@@ -8,11 +8,12 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, Turn};
-use super::ready::{NoKeys, Ready, Shelf};
+use super::ready::{Ready, Shelf};
 use super::{DelivererParts, Report};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{StoreError, Tx};
 use crate::webhooks::delivery::{Claim, Pick, Waiting, claim, take_up_interrupted, waiting};
+use crate::webhooks::vault::VaultError;
 
 /// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
 pub(super) const ASIDE_MS: i64 = 60_000;
@@ -51,7 +52,7 @@ pub(super) type Taken = (Claim, Arc<Ready>);
 #[derive(Debug, thiserror::Error)]
 enum NotClaimed {
     #[error("nothing can be signed for an endpoint")]
-    NoKeys { endpoint: i64, endpoint_id: String, source: NoKeys },
+    NoKeys { endpoint: i64, endpoint_id: String, source: VaultError },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

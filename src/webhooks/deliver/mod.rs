@@ -29,7 +29,7 @@
 mod attempt;
 mod gate;
 mod hands;
-mod ready;
+pub(in crate::webhooks) mod ready;
 #[cfg(test)]
 mod tests;
 

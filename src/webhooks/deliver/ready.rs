@@ -15,35 +15,32 @@ const KEPT: usize = 4096;
 
 /// An endpoint that can be sent to, or whose address breaks the rules.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(in crate::webhooks) struct Ready {
     url: String,
     /// The rows of its secrets, in their order.
     secrets: Vec<i64>,
-    pub(super) target: Result<Target, UrlFault>,
+    pub(in crate::webhooks) target: Result<Target, UrlFault>,
     /// The newest first.
-    pub(super) keys: Vec<Key>,
-}
-
-/// Why nothing can be signed for an endpoint.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::webhooks) enum NoKeys {
-    /// A secret does not open.
-    #[error(transparent)]
-    Sealed(#[from] VaultError),
-    /// What was sealed is no secret, or there is none.
-    #[error("an endpoint has no secret that could sign")]
-    Unfit,
+    pub(in crate::webhooks) keys: Vec<Key>,
 }
 
 impl Ready {
-    pub(in crate::webhooks) fn make(destination: &Destination, egress: &Egress, vault: &Vault) -> Result<Self, NoKeys> {
+    /// Judges the address and opens the secrets.
+    ///
+    /// # Errors
+    /// Nothing can be signed for the endpoint.
+    pub(in crate::webhooks) fn make(
+        destination: &Destination,
+        egress: &Egress,
+        vault: &Vault,
+    ) -> Result<Self, VaultError> {
         let mut keys = Vec::with_capacity(destination.secrets.len());
         for secret in &destination.secrets {
             let bytes = vault.unseal(&destination.endpoint_id, &secret.sealed)?;
-            keys.push(Key::from_bytes(bytes).map_err(|_| NoKeys::Unfit)?);
+            keys.push(Key::from_bytes(bytes).map_err(|_| vault.wrong_key())?);
         }
         if keys.is_empty() {
-            return Err(NoKeys::Unfit);
+            return Err(vault.wrong_key());
         }
         // It was judged when it was written, under the rules of then.
         let target = egress.check_url(&destination.url).and_then(Target::new);
@@ -66,7 +63,12 @@ impl Shelf {
     ///
     /// # Errors
     /// Nothing can be signed for it.
-    pub(super) fn find(&self, destination: &Destination, egress: &Egress, vault: &Vault) -> Result<Arc<Ready>, NoKeys> {
+    pub(super) fn find(
+        &self,
+        destination: &Destination,
+        egress: &Egress,
+        vault: &Vault,
+    ) -> Result<Arc<Ready>, VaultError> {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = shelf.get(&destination.endpoint).filter(|ready| ready.is_for(destination)) {
             return Ok(Arc::clone(ready));

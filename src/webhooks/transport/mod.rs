@@ -44,6 +44,9 @@ const READ: usize = 64 * 1024;
 /// so that it is we who close it, and no request meets a connection that is just being closed.
 const IDLE: Duration = Duration::from_secs(4);
 
+/// How long somebody who writes an endpoint waits for name servers.
+const LOOK_FIRST: Duration = Duration::from_secs(3);
+
 /// How requests are made.
 #[derive(Clone, Debug)]
 pub(crate) struct TransportSettings {
@@ -84,6 +87,7 @@ pub(crate) enum TransportError {
 pub(crate) struct Transport {
     client: Client,
     egress: Egress,
+    resolver: Resolver,
     /// The clock that `Retry-After` is read by.
     clock: Clock,
     timeout: Duration,
@@ -174,7 +178,7 @@ impl Transport {
             .use_rustls_tls()
             .min_tls_version(reqwest::tls::Version::TLS_1_2)
             .user_agent(user_agent())
-            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver)))
+            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver.clone())))
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .referer(false)
@@ -188,7 +192,7 @@ impl Transport {
             builder = builder.add_root_certificate(certificate);
         }
         let client = builder.build().map_err(TransportError::Client)?;
-        Ok(Self { client, egress, clock, timeout: settings.timeout })
+        Ok(Self { client, egress, resolver, clock, timeout: settings.timeout })
     }
 
     /// The longest that one request takes.
@@ -199,6 +203,22 @@ impl Transport {
     /// The judge of where requests may go.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
+    }
+
+    /// Whether a webhook may go to that URL, as far as can be said before one does: for whoever writes an endpoint, who
+    /// would hear of it with the first failure only. A name that leads nowhere, or not in time, may do so tomorrow.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub(crate) async fn check_url(&self, text: &str) -> Result<(), UrlFault> {
+        let url = self.egress.check_url(text)?;
+        if let Some(url::Host::Domain(name)) = url.host()
+            && let Ok(Ok(found)) = tokio::time::timeout(LOOK_FIRST, self.resolver.resolve(name)).await
+            && !found.iter().all(|address| self.egress.permits(*address))
+        {
+            return Err(UrlFault::NotPublic);
+        }
+        Ok(())
     }
 
     /// Sends `body` to `target`.

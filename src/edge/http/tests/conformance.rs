@@ -67,8 +67,8 @@ fn fits(document: &Value, form: &Value, value: &Value, at: &str) -> Result<(), S
             false => Err(format!("{at} has none of the forms it may have")),
         };
     }
-    for part in each("allOf") {
-        fits(document, part, value, at)?;
+    if form["allOf"].is_array() {
+        return members_fit(document, &together(document, form), value, at);
     }
     let kinds: Vec<&str> = match &form["type"] {
         Value::String(kind) => vec![kind],
@@ -85,6 +85,17 @@ fn fits(document: &Value, form: &Value, value: &Value, at: &str) -> Result<(), S
         fits(document, &form["items"], item, &format!("{at}[]"))?;
     }
     members_fit(document, form, value, at)
+}
+
+/// The members of all parts of a form, and which of them must be there.
+fn together(document: &Value, form: &Value) -> Value {
+    let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
+    for part in form["allOf"].as_array().into_iter().flatten() {
+        let part = resolved(document, part);
+        properties.extend(part["properties"].as_object().into_iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
+        required.extend(part["required"].as_array().into_iter().flatten().cloned());
+    }
+    serde_json::json!({"properties": properties, "required": required})
 }
 
 /// An object has what it must have, and nothing that is not described.

@@ -14,7 +14,7 @@ mod transport;
 mod v1;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -199,11 +199,19 @@ impl TestServer {
 
 /// What is logged on this thread, where a test's server runs too, while the guard lives.
 fn record_log() -> (Page, tracing::subscriber::DefaultGuard) {
+    /// While there is one subscriber only, a thread without any that is the first to come by a line of the log decides
+    /// that nobody ever wants that line. With this one there are always two.
+    static SECOND: LazyLock<tracing::Dispatch> = LazyLock::new(|| subscriber(Page::default()).into());
+    LazyLock::force(&SECOND);
     let page = Page::default();
-    let config = LogConfig { level: "info".to_owned(), format: LogFormat::Json };
-    let writer = page.clone();
-    let guard = tracing::subscriber::set_default(log::subscriber(&config, Output::Stream, move || writer.clone()));
+    let guard = tracing::subscriber::set_default(subscriber(page.clone()));
     (page, guard)
+}
+
+fn subscriber(page: Page) -> impl tracing::Subscriber + Send + Sync {
+    static CONFIG: LazyLock<LogConfig> =
+        LazyLock::new(|| LogConfig { level: "info".to_owned(), format: LogFormat::Json });
+    log::subscriber(&CONFIG, Output::Stream, move || page.clone())
 }
 
 #[derive(Clone, Default)]

@@ -21,7 +21,7 @@ pub(super) struct NewEventBody {
     #[schema(min_length = 1, max_length = 128, pattern = "^[a-z0-9_]+(\\.[a-z0-9_]+)*$")]
     r#type: String,
     /// The version of its fields.
-    #[schema(minimum = 1, value_type = i64)]
+    #[schema(value_type = i64, minimum = 1, maximum = 9_223_372_036_854_775_807_i64)]
     version: Whole,
     #[schema(inline = false, value_type = AggregateBody)]
     aggregate: Object<AggregateBody>,
@@ -43,10 +43,10 @@ pub(super) struct NewEventBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct AggregateBody {
     /// The kind.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     r#type: String,
     /// Which one of that kind.
-    #[schema(min_length = 1, max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     id: String,
 }
 

@@ -29,7 +29,8 @@ async fn an_event_of_another_form_names_its_fault() {
     let types = ["", "A", "a..b", ".a", "a.", "a b", "a-b", "é", &"a".repeat(129)];
     table.extend(types.map(|text| ("type", json!(text), "type")));
     table.extend([json!(null), json!(1), json!({}), json!(["a"])].map(|v| ("type", v, "type")));
-    let versions = [json!(0), json!(-1), json!(1.5), json!("1"), json!(u64::MAX), json!(null), json!(1e30)];
+    let versions =
+        [json!(0), json!(-1), json!(1.5), json!(-1.0), json!("1"), json!(u64::MAX), json!(null), json!(1e30)];
     table.extend(versions.map(|v| ("version", v, "version")));
     table
         .extend([json!(null), json!("order"), json!([]), json!(["order", "1"])].map(|v| ("aggregate", v, "aggregate")));
