@@ -86,9 +86,9 @@ class Pillarbox:
         return done.stdout
 
     def call(self, method, path, body=None, secret=None):
-        """An HTTP request; returns the status and the JSON that was answered."""
+        """An HTTP request; returns the status and the JSON that was answered. Bytes are sent as they are."""
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:

@@ -132,7 +132,7 @@ fn event(event_type: &str, uid: Option<i64>, telegram_id: Option<i64>, payload: 
 }
 
 impl Load for BotLoad {
-    fn prepare(&self, conn: &Connection) {
+    fn prepare(&self, _: &Site, conn: &Connection) {
         conn.execute_batch("BEGIN; CREATE TABLE shop_orders (key TEXT PRIMARY KEY)").expect("a table of its own");
         BOUND.chain(POISONED).for_each(|uid| add_person(conn, uid, chat(uid)));
         for uid in PREVIEW.chain(LATE) {
@@ -175,7 +175,7 @@ impl Load for BotLoad {
         }
     }
 
-    fn is_quiet(&self, conn: &Connection) -> bool {
+    fn is_quiet(&self, _: &Site, conn: &Connection) -> bool {
         let poisoned = format!("magnet_uid BETWEEN {} AND {}", POISONED.start, POISONED.end - 1);
         let events = format!(
             "SELECT count(*) FROM bot_event_outbox

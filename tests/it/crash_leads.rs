@@ -171,7 +171,7 @@ fn preparation(rng: &mut StdRng) -> Value {
 }
 
 impl Load for LeadLoad {
-    fn prepare(&self, conn: &Connection) {
+    fn prepare(&self, _: &Site, conn: &Connection) {
         conn.execute_batch(WITNESS).expect("a program may have tables and triggers of its own");
     }
 
@@ -200,7 +200,7 @@ impl Load for LeadLoad {
         assert_eq!(cleared.status / 100, 2, "{}", cleared.body);
     }
 
-    fn is_quiet(&self, conn: &Connection) -> bool {
+    fn is_quiet(&self, _: &Site, conn: &Connection) -> bool {
         conn.execute(AGE_CLAIMS, []).expect("an update");
         let open = "SELECT count(*) FROM broker_leads
                     WHERE notification_status IN ('pending', 'sending') OR announced_at IS NULL";

@@ -26,7 +26,7 @@ pub(crate) const SERVICE_KEY: &str = "the-service-role-key-of-the-tests-01234567
 /// What a subsystem does under the kills, and what it then has to show.
 pub(crate) trait Load: Sync {
     /// Its people and tables, before the first kill. The server is up.
-    fn prepare(&self, conn: &Connection);
+    fn prepare(&self, site: &Site, conn: &Connection);
 
     /// How many threads work at the same time.
     fn threads(&self) -> usize;
@@ -35,7 +35,7 @@ pub(crate) trait Load: Sync {
     fn work(&self, site: &Site, thread: usize, rng: &mut StdRng);
 
     /// Whether nothing is left to be done. Asked after the last kill.
-    fn is_quiet(&self, conn: &Connection) -> bool;
+    fn is_quiet(&self, site: &Site, conn: &Connection) -> bool;
 
     /// Compares the file with what was acknowledged.
     fn check(&self, site: &Site, conn: &Connection);
@@ -68,9 +68,20 @@ impl Site {
     /// Posts until there is an answer, whatever it says, through every kill; by the client that speaks to the server of
     /// the moment.
     pub(crate) fn post_until_answered(&self, path: &str, body: &Value, client: impl Fn(&str) -> Client) -> Answer {
+        self.send_until_answered("POST", path, Some(&body.to_string()), client)
+    }
+
+    /// The same by any method, with a body that is sent as it is written.
+    pub(crate) fn send_until_answered(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        client: impl Fn(&str) -> Client,
+    ) -> Answer {
         until_within(QUIET_WITHIN, "a server answers the request", || {
             let url = self.url.lock().expect("no panic under it").clone()?;
-            match client(&url).try_call("POST", path, Some(body)) {
+            match client(&url).send(method, path, body) {
                 Ok(answer) => (answer.status != 503).then_some(answer),
                 Err(_) => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
@@ -100,8 +111,13 @@ pub(crate) fn kills() -> u64 {
     setting("PILLARBOX_SOAK_KILLS").unwrap_or(25)
 }
 
-/// Runs the loads under `kills` kills, and checks them.
+/// Runs the loads on `serve` under `kills` kills, and checks them.
 pub(crate) fn run(loads: &[&dyn Load], kills: u64) {
+    run_on(serve, loads, kills);
+}
+
+/// The same on another server: `launch` starts it in a place, beside the fake of this address.
+pub(crate) fn run_on(launch: fn(&Place, &str) -> Process, loads: &[&dyn Load], kills: u64) {
     let seed = setting("PILLARBOX_SEED").unwrap_or_else(|| rand::rng().random());
     eprintln!("crash: PILLARBOX_SEED={seed}, {kills} kills");
     let place = Place::new();
@@ -109,11 +125,10 @@ pub(crate) fn run(loads: &[&dyn Load], kills: u64) {
     let fake = Client::new(&fake_url, None);
     let (url, over, refused) = (Mutex::new(None), AtomicBool::new(false), AtomicU64::new(0));
     let site = Site { place, fake, seed, kills, url, over, refused };
-    let mut server = launch(&site, &fake_url);
-    let url = server.serving_url();
+    let mut server = launch(&site.place, &fake_url);
+    *site.url.lock().expect("no panic under it") = Some(server.serving_url());
     let conn = file::writer(&site.place.data());
-    loads.iter().for_each(|load| load.prepare(&conn));
-    *site.url.lock().expect("no panic under it") = Some(url);
+    loads.iter().for_each(|load| load.prepare(&site, &conn));
     std::thread::scope(|scope| {
         let _over = Over(&site);
         for (number, load) in loads.iter().enumerate() {
@@ -126,12 +141,12 @@ pub(crate) fn run(loads: &[&dyn Load], kills: u64) {
         let mut rng = StdRng::seed_from_u64(seed);
         for _ in 0..kills {
             kill_somewhen(&site, &mut server, &mut rng);
-            server = launch(&site, &fake_url);
+            server = launch(&site.place, &fake_url);
         }
         *site.url.lock().expect("no panic under it") = Some(server.serving_url());
     });
     until_within(QUIET_WITHIN, "everything that was left comes to rest", || {
-        loads.iter().all(|load| load.is_quiet(&conn)).then_some(())
+        loads.iter().all(|load| load.is_quiet(&site, &conn)).then_some(())
     });
     loads.iter().for_each(|load| load.check(&site, &conn));
     let sound: String = file::value(&conn, "PRAGMA integrity_check", []);
@@ -149,7 +164,7 @@ impl Drop for Over<'_> {
     }
 }
 
-fn launch(site: &Site, fake_url: &str) -> Process {
+fn serve(place: &Place, fake_url: &str) -> Process {
     let (origin, chat) = (format!("leads.allowed_origins={ORIGIN}"), format!("leads.chat_id={LEADS_CHAT}"));
     let key = format!("leads.service_role_key={SERVICE_KEY}");
     let settings = [
@@ -163,7 +178,7 @@ fn launch(site: &Site, fake_url: &str) -> Process {
         &chat,
         &key,
     ];
-    site.place.start_serve(fake_url, &settings)
+    place.start_serve(fake_url, &settings)
 }
 
 /// Mostly under load, a little after it is ready; every fifth time while it still starts and recovers.
@@ -177,7 +192,7 @@ fn kill_somewhen(site: &Site, server: &mut Process, rng: &mut StdRng) {
         *site.url.lock().expect("no panic under it") = Some(server.serving_url());
         std::thread::sleep(Duration::from_millis(rng.random_range(30..400)));
     }
-    assert!(server.has_ended().is_none(), "serve ended by itself:\n{}", server.log());
+    assert!(server.has_ended().is_none(), "the server ended by itself:\n{}", server.log());
     server.kill();
     // The next one may have its port: nobody is to believe that this one still answers.
     *site.url.lock().expect("no panic under it") = None;

@@ -14,9 +14,10 @@ pub(crate) struct Dev {
     pub(crate) place: Place,
     pub(crate) process: Process,
     pub(crate) http: Client,
-    /// As `http`, with the key that may do all of `/v1`.
+    /// Its tenant, who may do all of `/v1`.
     pub(crate) api: Client,
-    sets: Vec<String>,
+    /// What it is started with besides.
+    more: Vec<String>,
 }
 
 impl Dev {
@@ -26,15 +27,25 @@ impl Dev {
 
     /// The same in a place that has something in it already; its `pillarbox.toml` is read if it is there.
     pub(crate) fn start_in(place: Place, sets: &[&str]) -> Self {
-        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-        let (process, http, api) = launch(&place, &sets);
-        Self { place, process, http, api, sets }
+        Self::launched(place, sets, &[])
+    }
+
+    /// The same with other arguments besides.
+    pub(crate) fn start_with(sets: &[&str], more: &[&str]) -> Self {
+        Self::launched(Place::new(), sets, more)
+    }
+
+    fn launched(place: Place, sets: &[&str], more: &[&str]) -> Self {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let more: Vec<String> = more.iter().copied().chain(sets).map(str::to_owned).collect();
+        let (process, http, api) = launch(&place, &more);
+        Self { place, process, http, api, more }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
+        (self.process, self.http, self.api) = launch(&self.place, &self.more);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -69,6 +80,18 @@ impl Dev {
         chrono::DateTime::parse_from_rfc3339(now).expect("in RFC 3339").timestamp_millis()
     }
 
+    /// Moves the clock to an instant, unless it is there already.
+    pub(crate) fn advance_to(&self, at_ms: i64) {
+        self.advance(Duration::from_millis(u64::try_from(at_ms - self.now()).unwrap_or_default()));
+    }
+
+    /// Runs a job now; its counts.
+    pub(crate) fn run_job(&self, name: &str) -> Value {
+        let ran = self.http.done(&format!("/dev/jobs/{name}/run"), &json!({}));
+        assert_eq!(ran["outcome"], "ok", "{name}: {ran}");
+        ran["counts"].clone()
+    }
+
     pub(crate) fn fault(&self, fault: &Value) {
         self.http.done("/dev/telegram/faults", fault);
     }
@@ -101,7 +124,7 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
+fn launch(place: &Place, more: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
@@ -111,13 +134,10 @@ fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
     if config.exists() {
         args.extend(["--config", text(&config)]);
     }
-    for set in sets {
-        args.extend(["--set", set]);
-    }
+    args.extend(more.iter().map(String::as_str));
     let mut process = place.start(&args, &[]);
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
-    let http = Client::new(&word("url"), Some(&word("bot_secret")));
-    let api = Client::new(&word("url"), Some(&word("api_key")));
-    (process, http, api)
+    let client = |secret: &str| Client::new(&word("url"), Some(&word(secret)));
+    (process, client("bot_secret"), client("api_key"))
 }

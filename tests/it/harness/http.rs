@@ -54,10 +54,15 @@ impl Client {
 
     /// One request. An answer that is not whole is an error, as is none.
     pub(crate) fn try_call(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
+        self.send(method, path, body.map(Value::to_string).as_deref())
+    }
+
+    /// The same with a body that is sent as it is written.
+    pub(crate) fn send(&self, method: &str, path: &str, body: Option<&str>) -> io::Result<Answer> {
         let host = self.address();
         let mut stream = TcpStream::connect(host)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        let body = body.map(Value::to_string).unwrap_or_default();
+        let body = body.unwrap_or_default();
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         if let Some(secret) = &self.secret {
             request.push_str(&format!("Authorization: Bearer {secret}\r\n"));
@@ -94,14 +99,11 @@ fn read(answer: &[u8]) -> Option<Answer> {
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
     let body = &answer[end + 4..];
-    if status == 204 {
-        return body.is_empty().then(|| Answer { status, body: String::new() });
-    }
-    let length = head.lines().find_map(|line| {
+    let announced = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    // 204 has no body, and says nothing of its length.
-    let length = length.or((status == 204).then_some(0))?;
+    // An answer without content announces no length.
+    let length = announced.or((status == 204).then_some(0))?;
     (body.len() == length).then(|| Answer { status, body: String::from_utf8_lossy(body).into_owned() })
 }

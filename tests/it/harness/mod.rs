@@ -6,6 +6,8 @@ pub(crate) mod crash;
 pub(crate) mod dev;
 pub(crate) mod file;
 pub(crate) mod http;
+pub(crate) mod receiver;
+pub(crate) mod tenant;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -201,9 +203,10 @@ impl Drop for Process {
     }
 }
 
-/// The address in the line with which `serve` announces itself.
+/// The address in the line with which `serve` or `dev` announces itself.
 pub(crate) fn find_url(log: &str) -> Option<String> {
-    let line = log.lines().find(|line| line.contains("pillarbox is serving"))?;
+    let announces = |line: &&str| line.contains("pillarbox is serving") || line.contains("pillarbox dev is serving");
+    let line = log.lines().find(announces)?;
     let fields: serde_json::Value = serde_json::from_str(line).ok()?;
     Some(fields["url"].as_str()?.to_owned())
 }

@@ -1,0 +1,341 @@
+//! SIGKILL at random moments while tenants post events and receivers fail, hang and break: every acknowledged event
+//! reaches every endpoint that wants it and ever says yes, as the same bytes under the same id, and is repeated after a
+//! yes only where that yes was lost.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::crash_webhooks_check::check_everything;
+use crate::harness::crash::{self, Load, Site};
+use crate::harness::file::{self, rows, value};
+use crate::harness::http::{Answer, Client};
+use crate::harness::receiver::{Came, Receiver, Reply};
+use crate::harness::tenant::{event_text, tempting};
+use crate::harness::{Place, Process, text};
+
+/// Threads that post over HTTP; beside them another program, a hand on the clock, and an operator.
+const POSTERS: usize = 3;
+const PACE_MS: std::ops::Range<u64> = 3..15;
+const TYPES: [&str; 5] = ["order.paid", "order.sent", "stock.low", "slow.one", "slow.two"];
+
+/// An endpoint, and how its receiver behaves for the so-many-th attempt of an event.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) wants: Option<&'static [&'static str]>,
+    behaves: fn(&Came, u64) -> Reply,
+}
+
+/// At most three failures that are meant, so that those which a busy machine adds do not exhaust the schedule.
+pub(crate) const KINDS: [Kind; 8] = [
+    Kind { name: "steady", wants: None, behaves: |_, _| Reply::Status(200) },
+    Kind { name: "fails", wants: Some(&["order.*"]), behaves: fails },
+    Kind { name: "busy", wants: Some(&["order.paid", "stock.low"]), behaves: is_busy },
+    Kind { name: "hangs", wants: Some(&["slow.*"]), behaves: hangs },
+    Kind { name: "breaks", wants: None, behaves: breaks },
+    Kind { name: "slow", wants: Some(&["order.sent", "slow.*"]), behaves: is_slow },
+    Kind { name: HOPELESS, wants: Some(&["stock.*"]), behaves: |_, _| Reply::Status(500) },
+    Kind { name: "narrow", wants: Some(&["slow.one"]), behaves: |_, _| Reply::Status(204) },
+];
+/// The only one that never says yes.
+pub(crate) const HOPELESS: &str = "hopeless";
+
+fn fails(came: &Came, dice: u64) -> Reply {
+    let statuses = [500, 502, 404, 301];
+    if (came.earlier as u64) < dice % 4 { Reply::Status(statuses[came.earlier]) } else { Reply::Status(201) }
+}
+
+fn is_busy(came: &Came, dice: u64) -> Reply {
+    let waits = ["Retry-After: 0\r\n", "Retry-After: 2\r\n", "Retry-After: 40\r\n", "Retry-After: soon\r\n"];
+    match came.earlier as u64 {
+        earlier if earlier < dice % 3 => Reply::Whole(503, waits[(dice / 3 % 4) as usize], "busy"),
+        _ => Reply::Status(200),
+    }
+}
+
+fn hangs(came: &Came, dice: u64) -> Reply {
+    if (came.earlier as u64) < dice % 2 { Reply::Hang } else { Reply::Status(200) }
+}
+
+fn breaks(came: &Came, dice: u64) -> Reply {
+    let ways = [Reply::Close, Reply::Reset, Reply::Bytes(b"HTTP/1.1 20"), Reply::Bytes(b"\r\n\r\n")];
+    match came.earlier as u64 {
+        earlier if earlier < dice % 4 => ways[((dice / 4 + earlier) % 4) as usize].clone(),
+        _ => Reply::Status(200),
+    }
+}
+
+/// Slow enough that a kill often comes before it has answered, or before its answer is in the file.
+fn is_slow(_: &Came, dice: u64) -> Reply {
+    Reply::After(Duration::from_millis(dice % 200), 200)
+}
+
+/// The same number for the same event, in every run of these bytes.
+fn dice(came: &Came) -> u64 {
+    let bytes = came.id().bytes().chain(came.path.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) >> 7
+}
+
+/// What was acknowledged: by HTTP, and by a commit of another program.
+#[derive(Default)]
+pub(crate) struct Acknowledged {
+    /// Type and data by event id.
+    pub(crate) events: BTreeMap<String, (String, String)>,
+    pub(crate) taken_back: Vec<String>,
+    pub(crate) repeated: u64,
+    pub(crate) refused: u64,
+    pub(crate) resends: u64,
+    /// Every secret that was ever given to the first endpoint.
+    pub(crate) secrets: Vec<String>,
+}
+
+/// An endpoint as it was made.
+pub(crate) struct Made {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+    pub(crate) receiver: Receiver,
+}
+
+/// Events, their relay, and their deliveries.
+#[derive(Default)]
+pub(crate) struct WebhookLoad {
+    acknowledged: Mutex<Acknowledged>,
+    pub(crate) made: OnceLock<Vec<Made>>,
+    key: OnceLock<String>,
+}
+
+impl WebhookLoad {
+    pub(crate) fn acknowledged(&self) -> std::sync::MutexGuard<'_, Acknowledged> {
+        self.acknowledged.lock().expect("no panic under it")
+    }
+
+    fn api(&self, url: &str) -> Client {
+        Client::new(url, self.key.get().map(String::as_str))
+    }
+
+    fn call(&self, site: &Site, method: &str, path: &str, body: &Value) -> Answer {
+        site.send_until_answered(method, path, Some(&body.to_string()), |url| self.api(url))
+    }
+
+    /// One event under an id of ours or a key, or many under a key; sometimes once more, sometimes with another body.
+    fn post(&self, site: &Site, key: &str, rng: &mut StdRng) {
+        let many = rng.random_ratio(1, 10);
+        let events: Vec<(String, String)> = (0..if many { rng.random_range(2..20) } else { 1 })
+            .map(|number| ((*TYPES.choose(rng).expect("not empty")).to_owned(), data(&format!("{key}-{number}"), rng)))
+            .collect();
+        let mut texts: Vec<String> = events.iter().map(|(event_type, data)| event_text(event_type, data)).collect();
+        let names_itself = !many && rng.random_ratio(1, 2);
+        if names_itself {
+            texts[0].insert_str(1, &format!(r#""event_id": "{}", "#, uuid(rng)));
+        }
+        let (path, body) = match many {
+            true => ("/v1/events/batch", format!(r#"{{"events": [{}]}}"#, texts.join(","))),
+            false => ("/v1/events", texts.remove(0)),
+        };
+        let client = |url: &str| match names_itself {
+            true => self.api(url),
+            false => self.api(url).with_header("Idempotency-Key", key),
+        };
+        let send = |body: &str| site.send_until_answered("POST", path, Some(body), client);
+        let ids = ids(&send(&body));
+        assert_eq!(ids.len(), events.len(), "one id for each");
+        if rng.random_ratio(1, 4) {
+            assert_eq!(self::ids(&send(&body)), ids, "{key}: the same request has the same answer");
+            self.acknowledged().repeated += 1;
+        }
+        if rng.random_ratio(1, 20) {
+            let other = send(&body.replacen("\"version\": 1", "\"version\": 2", 1));
+            assert_eq!(other.status, 409, "{}", other.body);
+            self.acknowledged().refused += 1;
+        }
+        self.acknowledged().events.extend(ids.into_iter().zip(events));
+    }
+
+    /// Another program: a few events in one transaction, which it sometimes takes back.
+    fn insert(&self, conn: &Connection, key: &str, rng: &mut StdRng) {
+        let keeps = rng.random_ratio(4, 5);
+        conn.execute_batch("BEGIN IMMEDIATE").expect("the lock comes within the time-out");
+        let mut events = BTreeMap::new();
+        for number in 0..rng.random_range(1..5) {
+            let (id, event_type) = (uuid(rng), *TYPES.choose(rng).expect("not empty"));
+            let data = data(&format!("{key}-{number}"), rng);
+            let sql = "INSERT INTO outbox_events (event_id, type, aggregate_type, aggregate_id, payload)
+                       VALUES (?1, ?2, 'order', '7', ?3)";
+            conn.execute(sql, (&id, event_type, &data)).expect("an event");
+            events.insert(id, (event_type.to_owned(), data));
+        }
+        conn.execute_batch(if keeps { "COMMIT" } else { "ROLLBACK" }).expect("it ends");
+        let mut acknowledged = self.acknowledged();
+        match keeps {
+            true => acknowledged.events.extend(events),
+            false => acknowledged.taken_back.extend(events.into_keys()),
+        }
+    }
+
+    /// What people do meanwhile, to endpoints that say yes.
+    fn operate(&self, site: &Site, rng: &mut StdRng) {
+        let made = self.made.get().expect("they are made");
+        let path = |number: usize| format!("/v1/endpoints/{}", made[number].id);
+        match rng.random_range(0..4) {
+            0 => {
+                let secret = format!("whsec_{}", base64(rng));
+                self.acknowledged().secrets.push(secret.clone());
+                let overlap = *[0, 60, 86_400].choose(rng).expect("not empty");
+                let body = json!({"secret": secret, "overlap_seconds": overlap});
+                let rotated = self.call(site, "POST", &format!("{}/rotate-secret", path(0)), &body);
+                // One whose answer was lost may be refused when it comes again: the secret is the current one.
+                assert!(matches!(rotated.status, 200 | 409 | 422), "{}", rotated.body);
+            }
+            1 => {
+                for status in ["paused", "active"] {
+                    let changed = self.call(site, "PATCH", &path(5), &json!({"status": status}));
+                    assert_eq!(changed.status, 200, "{}", changed.body);
+                    std::thread::sleep(Duration::from_millis(rng.random_range(0..100)));
+                }
+            }
+            2 => {
+                let list = format!("/v1/deliveries?status=delivered&endpoint_id={}&limit=20", made[1].id);
+                let page = site.send_until_answered("GET", &list, None, |url| self.api(url)).json();
+                let Some(delivery) = page["items"].as_array().expect("items").choose(rng) else { return };
+                let path = format!("/v1/deliveries/{}/resend", delivery["id"].as_str().expect("an id"));
+                assert_eq!(self.call(site, "POST", &path, &json!({})).status, 202);
+                self.acknowledged().resends += 1;
+            }
+            _ => {
+                let tried = self.call(site, "POST", &format!("{}/test", path(0)), &json!({}));
+                assert!(matches!(tried.status, 200 | 404), "{}", tried.body);
+            }
+        }
+    }
+
+    fn advance(&self, site: &Site, by: Duration) {
+        let by = json!({"seconds": by.as_secs_f64()});
+        let moved = self.call(site, "POST", "/dev/clock/advance", &by);
+        assert_eq!(moved.status, 200, "{}", moved.body);
+    }
+}
+
+/// The ids of an answer that acknowledges.
+fn ids(answer: &Answer) -> Vec<String> {
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    let answer = answer.json();
+    let one = std::slice::from_ref(&answer["event_id"]);
+    let ids = answer["event_ids"].as_array().map_or(one, Vec::as_slice);
+    ids.iter().map(|id| id.as_str().expect("an id").to_owned()).collect()
+}
+
+fn data(key: &str, rng: &mut StdRng) -> String {
+    format!(r#"{{ "key":"{key}","as_it_came":{}}}"#, tempting().choose(rng).expect("not empty"))
+}
+
+fn uuid(rng: &mut StdRng) -> String {
+    uuid::Builder::from_random_bytes(rng.random()).into_uuid().to_string()
+}
+
+/// 32 random bytes.
+fn base64(rng: &mut StdRng) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text: String = (0..42).map(|_| char::from(DIGITS[rng.random_range(0..64)])).collect();
+    // The last digit of 32 bytes carries four bits.
+    text.push(char::from(DIGITS[rng.random_range(0..16) << 2]));
+    text.push('=');
+    text
+}
+
+impl Load for WebhookLoad {
+    fn prepare(&self, site: &Site, _: &Connection) {
+        let keys = std::fs::read(site.place.data().join("dev/keys.json")).expect("dev has its keys");
+        let keys: Value = serde_json::from_slice(&keys).expect("they are JSON");
+        self.key.set(keys["api_key"].as_str().expect("a key").to_owned()).expect("it is prepared once");
+        let make = |kind: &Kind| {
+            let behaves = kind.behaves;
+            let receiver = Receiver::start(move |came| {
+                // What is no event of ours is the operator's test, or about endpoints.
+                if came.text().contains(r#""type":"webhook."#) { Reply::Status(200) } else { behaves(came, dice(came)) }
+            });
+            let url = receiver.url(&format!("/{}?its=own", kind.name));
+            let body = json!({"url": url, "event_types": kind.wants, "description": kind.name});
+            let made = self.call(site, "POST", "/v1/endpoints", &body);
+            assert_eq!(made.status, 201, "{}", made.body);
+            let word = |name: &str| made.json()[name].as_str().expect("a word").to_owned();
+            Made { id: word("id"), secret: word("secret"), receiver }
+        };
+        assert!(self.made.set(KINDS.iter().map(make).collect()).is_ok(), "it is prepared once");
+    }
+
+    fn threads(&self) -> usize {
+        POSTERS + 3
+    }
+
+    fn work(&self, site: &Site, thread: usize, rng: &mut StdRng) {
+        let conn = file::writer(&site.place.data());
+        for number in 0.. {
+            if site.is_over() {
+                return;
+            }
+            let key = format!("{:x}-{thread}-{number}", site.seed & 0xffff);
+            match thread.checked_sub(POSTERS) {
+                None => self.post(site, &key, rng),
+                Some(0) => self.insert(&conn, &key, rng),
+                Some(1) => {
+                    let seconds = [rng.random_range(1..8), rng.random_range(60..400), rng.random_range(1_800..9_000)];
+                    let weights = [0, 0, 0, 0, 0, 0, 1, 1, 1, 2];
+                    self.advance(site, Duration::from_secs(seconds[*weights.choose(rng).expect("not empty")]));
+                }
+                Some(_) => self.operate(site, rng),
+            }
+            let pause = rng.random_range(PACE_MS) * if thread < POSTERS { 1 } else { 8 };
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+
+    /// What is due is waited for; then the clock goes to what is due next.
+    fn is_quiet(&self, site: &Site, conn: &Connection) -> bool {
+        let now = site.send_until_answered("GET", "/dev/clock", None, |url| self.api(url)).json();
+        let now = crate::harness::tenant::instant(&now["now"]);
+        let due = "SELECT EXISTS (SELECT 1 FROM outbox_events
+                     WHERE published_at IS NULL AND failed_at IS NULL AND COALESCE(next_attempt_at, 0) <= ?1)
+                   OR EXISTS (SELECT 1 FROM webhook_deliveries WHERE status = 'sending' OR resend_requested_at IS NOT NULL)
+                   OR EXISTS (SELECT 1 FROM webhook_deliveries AS d JOIN webhook_endpoints AS e ON e.id = d.endpoint
+                     WHERE d.status = 'pending' AND max(d.next_attempt_at, COALESCE(e.held_until, 0)) <= ?1)";
+        if value::<bool>(conn, due, [now]) {
+            return false;
+        }
+        let next = "SELECT min(at) FROM (
+                      SELECT next_attempt_at AS at FROM outbox_events WHERE published_at IS NULL AND failed_at IS NULL
+                      UNION ALL SELECT max(d.next_attempt_at, COALESCE(e.held_until, 0))
+                      FROM webhook_deliveries AS d JOIN webhook_endpoints AS e ON e.id = d.endpoint
+                      WHERE d.status = 'pending')";
+        let next: Vec<Option<i64>> = rows(conn, next, [], |row| row.get(0));
+        let Some(next) = next[0] else { return true };
+        // A little further than that: what fails for days is spread by jitter.
+        let by = u64::try_from(next - now).unwrap_or_default() + 1_200_000;
+        self.advance(site, Duration::from_millis(by));
+        false
+    }
+
+    fn check(&self, site: &Site, conn: &Connection) {
+        check_everything(self, site, conn);
+    }
+}
+
+/// `dev`, so that its clock can be moved, with a deadline that a test can wait for.
+fn launch(place: &Place, fake: &str) -> Process {
+    let (data, analytics) = (place.data(), format!("analytics.dir={}", text(&place.path("analytics"))));
+    let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo", "--fake", fake];
+    for set in ["bot.event_source=off", "store.ballast=0", "webhooks.timeout=2s", &analytics] {
+        args.extend(["--set", set]);
+    }
+    place.start(&args, &[])
+}
+
+#[test]
+fn an_acknowledged_event_reaches_everyone_who_wants_it_as_the_same_bytes_through_every_kill() {
+    crash::run_on(launch, &[&WebhookLoad::default()], crash::kills());
+}
