@@ -19,6 +19,8 @@ CREATE TABLE api_keys (
   revoked_at  INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id, id);
+
 -- Types that tenants may use while `events.strict_types` is on.
 CREATE TABLE event_types (
   tenant_id     TEXT NOT NULL REFERENCES tenants (id),
@@ -68,7 +70,32 @@ CREATE TABLE webhook_endpoints (
 ) STRICT;
 
 CREATE INDEX webhook_endpoints_of_tenant ON webhook_endpoints (tenant_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_endpoints_disabled ON webhook_endpoints (id) WHERE status = 'disabled' AND deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (id) WHERE deleted_at IS NOT NULL;
+
+-- By which the fan-out knows that what it remembers of the endpoints still holds. A random number and not a counter: one
+-- that was counted in a transaction that was rolled back would come again for something else.
+CREATE TABLE webhook_audience (
+  id      INTEGER PRIMARY KEY CHECK (id = 1),
+  version INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO webhook_audience (id, version) VALUES (1, random());
+
+CREATE TRIGGER webhook_audience_grows AFTER INSERT ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
+
+CREATE TRIGGER webhook_audience_changes AFTER UPDATE OF tenant_id, event_types, status, deleted_at ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
+
+CREATE TRIGGER webhook_audience_shrinks AFTER DELETE ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
 
 CREATE TABLE webhook_secrets (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -80,6 +107,7 @@ CREATE TABLE webhook_secrets (
 ) STRICT;
 
 CREATE INDEX webhook_secrets_of_endpoint ON webhook_secrets (endpoint, id);
+CREATE INDEX webhook_secrets_expiring ON webhook_secrets (valid_until) WHERE valid_until IS NOT NULL;
 -- The uniqueness is the rule: an endpoint has one current secret.
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (endpoint) WHERE valid_until IS NULL;
 
@@ -121,7 +149,8 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint, id);
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint, next_attempt_at, id) WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_sending ON webhook_deliveries (locked_until) WHERE status = 'sending';
-CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id) WHERE resend_requested_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id)
+  WHERE resend_requested_at IS NOT NULL AND status <> 'sending';
 CREATE INDEX webhook_deliveries_undelivered ON webhook_deliveries (endpoint, status, id) WHERE status IN ('failed', 'cancelled', 'skipped');
 
 CREATE TABLE webhook_attempts (
@@ -151,3 +180,4 @@ CREATE TABLE webhook_tests (
 ) STRICT;
 
 CREATE INDEX webhook_tests_of_endpoint ON webhook_tests (endpoint, id);
+CREATE INDEX webhook_tests_by_age ON webhook_tests (started_at);

@@ -192,6 +192,7 @@ fn tables_have_one_owner(tree: &Tree) -> Vec<String> {
         ("event_types", "src/outbox/"),
         ("tenants", "src/tenants/"),
         ("api_keys", "src/tenants/"),
+        ("webhook_audience", "src/webhooks/"),
         ("webhook_endpoints", "src/webhooks/"),
         ("webhook_secrets", "src/webhooks/"),
         ("webhook_messages", "src/webhooks/"),

@@ -8,6 +8,7 @@ mod cli_leads_smoke;
 mod cli_sql;
 mod co_writers;
 mod config;
+mod config_events;
 mod config_leads;
 mod config_secrets;
 mod consumer;

@@ -21,6 +21,7 @@ use crate::kernel::store::{Db, Role};
 /// When the configuration, the address or the directory cannot be used.
 pub(crate) async fn run(sources: Sources) -> anyhow::Result<Exit> {
     let config = Config::load(sources)?;
+    app::check(&config)?;
     log::init(&config.log)?;
     log_panics();
     let stop = CancellationToken::new();

@@ -1,107 +1,17 @@
-//! The catalogue: every kind of domain event there is, its name, version and fields.
-//!
-//! Closed: a new kind is a variant here, a row in [`CATALOGUE`] and a fixture, or the tests fail. What goes to
-//! `outbox_events` is ids and amounts only; names, phones and texts stay with their owner.
+//! The catalogue: every kind of domain event there is, its name, version and fields. Publishers, the documents and
+//! `pillarbox events catalogue` all have it from here.
 
-use serde_json::{Map, Value, json};
+use crate::kernel::contract::BotEventType;
 
-use crate::kernel::contract::{BotEventType, Chat};
-
-/// The member an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The member's id.
-    pub uid: i64,
-    /// The chat the bot can write to, if one is known.
-    pub chat: Option<Chat>,
-}
-
-/// The level of a status NFT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NftLevel {
-    /// The first level.
-    Lp1,
-    /// The second level.
-    Lp2,
-}
-
-impl NftLevel {
-    /// The contract's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Lp1 => "lp1",
-            Self::Lp2 => "lp2",
-        }
-    }
-}
-
-/// The lead an event is about: its ids and nothing of what the person wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lead {
-    /// The lead's id.
-    pub id: String,
-    /// The id that the form gave its request; `None` for a lead that another program inserted without one.
-    pub request_id: Option<String>,
-}
-
-/// Something that has happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// A member connected a wallet.
-    WalletConnected(Member),
-    /// A member's registration was confirmed.
-    Registered {
-        /// Who.
-        member: Member,
-        /// Under whom.
-        parent_uid: Option<i64>,
-    },
-    /// A partner registered under a member.
-    PartnerJoined {
-        /// The one who brought the partner.
-        member: Member,
-        /// The partner.
-        partner_uid: i64,
-        /// How the partner is called; told to the bot only.
-        partner_name: Option<String>,
-    },
-    /// A status NFT was activated.
-    NftActivated {
-        /// Whose.
-        member: Member,
-        /// Which.
-        level: NftLevel,
-    },
-    /// A person moved up in the bot's funnel.
-    StageAdvanced {
-        /// The person's chat.
-        telegram_id: i64,
-        /// The member, if the person is known as one.
-        magnet_uid: Option<i64>,
-        /// The stage before, 1 to 9.
-        from: i64,
-        /// The stage now, 1 to 9.
-        to: i64,
-    },
-    /// A form's lead was stored.
-    LeadReceived(Lead),
-    /// The broker's chat was told of a lead.
-    LeadNotificationSent {
-        /// The lead.
-        lead: Lead,
-        /// The number of the attempt that arrived, from one.
-        attempt: i64,
-    },
-    /// The broker's chat was not told of a lead, and will not be by itself.
-    LeadNotificationFailed {
-        /// The lead.
-        lead: Lead,
-        /// The number of the attempt that failed; 0 if there was none.
-        attempt: i64,
-        /// The short code of the reason.
-        error_code: String,
-    },
+/// A field of an event's data.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value is, in JSON's words.
+    pub kind: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
 }
 
 /// One row of the catalogue.
@@ -111,215 +21,165 @@ pub struct Entry {
     pub name: &'static str,
     /// The version of its fields.
     pub version: i64,
+    /// What has happened.
+    pub meaning: &'static str,
     /// What the event is about.
     pub aggregate: &'static str,
     /// Which subsystem publishes it.
     pub source: &'static str,
-    /// The fields of its payload.
-    pub fields: &'static [&'static str],
+    /// The fields of its data, all of them always there.
+    pub fields: &'static [Field],
+    /// Its data, as an example.
+    pub example: &'static str,
     /// The bot event it also is, for the bot's outbox.
     pub bot: Option<BotEventType>,
 }
+
+/// The example is the fixture that tests hold the publisher to.
+macro_rules! example {
+    ($name:literal) => {
+        include_str!(concat!("../../../fixtures/events/", $name, ".json"))
+    };
+}
+
+const fn field(name: &'static str, kind: &'static str, meaning: &'static str) -> Field {
+    Field { name, kind, meaning }
+}
+
+const UID: Field = field("uid", "integer", "The member's id.");
+const LEAD_ID: Field = field("lead_id", "string", "The lead's id, a UUID.");
+const REQUEST_ID: Field = field("request_id", "string or null", "The id that the form gave its request.");
+const ENDPOINT: &[Field] = &[
+    field("endpoint_id", "string", "The endpoint's id, `ep_…`."),
+    field("tenant", "string", "The tenant whose endpoint it is."),
+    field("reason", "string", "`failing`, `gone` or `manual`."),
+    field("failing_since", "string or null", "Since when every attempt has failed, RFC 3339."),
+];
 
 /// Every kind of event, once.
 pub const CATALOGUE: &[Entry] = &[
     Entry {
         name: "member.wallet_connected",
         version: 1,
+        meaning: "A member connected a wallet.",
         aggregate: "member",
         source: "backend",
-        fields: &["uid"],
+        fields: &[UID],
+        example: example!("member.wallet_connected"),
         bot: Some(BotEventType::WalletConnected),
     },
     Entry {
         name: "member.registered",
         version: 1,
+        meaning: "A member's registration was confirmed.",
         aggregate: "member",
         source: "backend",
-        fields: &["uid", "parent_uid"],
+        fields: &[UID, field("parent_uid", "integer or null", "The member under whom.")],
+        example: example!("member.registered"),
         bot: Some(BotEventType::Registered),
     },
     Entry {
         name: "partner.joined",
         version: 1,
+        meaning: "A partner registered under a member.",
         aggregate: "member",
         source: "backend",
-        fields: &["uid", "partner_uid"],
+        fields: &[UID, field("partner_uid", "integer", "The partner's id as a member.")],
+        example: example!("partner.joined"),
         bot: Some(BotEventType::NewPartner),
     },
     Entry {
         name: "member.nft_activated",
         version: 1,
+        meaning: "A member's status NFT was activated.",
         aggregate: "member",
         source: "backend",
-        fields: &["uid", "level"],
+        fields: &[UID, field("level", "string", "`lp1` or `lp2`.")],
+        example: example!("member.nft_activated"),
         bot: Some(BotEventType::StatusNftActivated),
     },
     Entry {
         name: "funnel.stage_advanced",
         version: 1,
+        meaning: "A person moved up in the bot's funnel.",
         aggregate: "bot_user",
         source: "onboarding",
-        fields: &["telegram_id", "magnet_uid", "from", "to"],
+        fields: &[
+            field("telegram_id", "string", "The person's chat; a text, since it does not fit every number."),
+            field("magnet_uid", "integer or null", "The member's id, if the person is known as one."),
+            field("from", "integer", "The stage before, 1 to 9."),
+            field("to", "integer", "The stage now, 1 to 9."),
+        ],
+        example: example!("funnel.stage_advanced"),
         bot: None,
     },
     Entry {
         name: "lead.received",
         version: 1,
+        meaning: "A form's lead was stored.",
         aggregate: "lead",
         source: "leads",
-        fields: &["lead_id", "request_id"],
+        fields: &[LEAD_ID, REQUEST_ID],
+        example: example!("lead.received"),
         bot: None,
     },
     Entry {
         name: "lead.notification_sent",
         version: 1,
+        meaning: "The broker's chat was told of a lead.",
         aggregate: "lead",
         source: "leads",
-        fields: &["lead_id", "request_id", "attempt"],
+        fields: &[LEAD_ID, REQUEST_ID, field("attempt", "integer", "The number of the attempt that arrived, from 1.")],
+        example: example!("lead.notification_sent"),
         bot: None,
     },
     Entry {
         name: "lead.notification_failed",
         version: 1,
+        meaning: "The broker's chat was not told of a lead, and will not be by itself.",
         aggregate: "lead",
         source: "leads",
-        fields: &["lead_id", "request_id", "attempt", "error_code"],
+        fields: &[
+            LEAD_ID,
+            REQUEST_ID,
+            field("attempt", "integer", "The number of the attempt that failed; 0 if there was none."),
+            field("error_code", "string", "The short code of the reason."),
+        ],
+        example: example!("lead.notification_failed"),
+        bot: None,
+    },
+    Entry {
+        name: "webhook.endpoint_failing",
+        version: 1,
+        meaning: "Nothing arrives at an endpoint, and it will be disabled unless something does.",
+        aggregate: "webhook_endpoint",
+        source: "webhooks",
+        fields: ENDPOINT,
+        example: example!("webhook.endpoint_failing"),
+        bot: None,
+    },
+    Entry {
+        name: "webhook.endpoint_disabled",
+        version: 1,
+        meaning: "An endpoint was disabled: nothing is sent there until somebody makes it active again.",
+        aggregate: "webhook_endpoint",
+        source: "webhooks",
+        fields: ENDPOINT,
+        example: example!("webhook.endpoint_disabled"),
         bot: None,
     },
 ];
 
-impl Event {
-    /// The event's row in the catalogue.
-    pub fn entry(&self) -> &'static Entry {
-        let row = match self {
-            Self::WalletConnected(_) => 0,
-            Self::Registered { .. } => 1,
-            Self::PartnerJoined { .. } => 2,
-            Self::NftActivated { .. } => 3,
-            Self::StageAdvanced { .. } => 4,
-            Self::LeadReceived(_) => 5,
-            Self::LeadNotificationSent { .. } => 6,
-            Self::LeadNotificationFailed { .. } => 7,
-        };
-        &CATALOGUE[row]
-    }
+/// Names that are ours although no event of theirs is recorded: what a later version publishes, and what the test
+/// button sends.
+pub const KEPT_NAMES: &[&str] = &["broadcast.finished", "webhook.test"];
 
-    /// The id of what the event is about.
-    pub fn aggregate_id(&self) -> String {
-        match self {
-            Self::StageAdvanced { telegram_id, .. } => telegram_id.to_string(),
-            Self::LeadReceived(lead)
-            | Self::LeadNotificationSent { lead, .. }
-            | Self::LeadNotificationFailed { lead, .. } => lead.id.clone(),
-            _ => self.member().map(|member| member.uid.to_string()).unwrap_or_default(),
-        }
-    }
-
-    /// The payload for `outbox_events`: ids and amounts.
-    pub fn payload(&self) -> Value {
-        match self {
-            Self::WalletConnected(member) => json!({ "uid": member.uid }),
-            Self::Registered { member, parent_uid } => json!({ "uid": member.uid, "parent_uid": parent_uid }),
-            Self::PartnerJoined { member, partner_uid, .. } => json!({ "uid": member.uid, "partner_uid": partner_uid }),
-            Self::NftActivated { member, level } => json!({ "uid": member.uid, "level": level.as_str() }),
-            Self::StageAdvanced { telegram_id, magnet_uid, from, to } => {
-                json!({ "telegram_id": telegram_id.to_string(), "magnet_uid": magnet_uid, "from": from, "to": to })
-            }
-            Self::LeadReceived(lead) => json!({ "lead_id": lead.id, "request_id": lead.request_id }),
-            Self::LeadNotificationSent { lead, attempt } => {
-                json!({ "lead_id": lead.id, "request_id": lead.request_id, "attempt": attempt })
-            }
-            Self::LeadNotificationFailed { lead, attempt, error_code } => json!({
-                "lead_id": lead.id, "request_id": lead.request_id, "attempt": attempt, "error_code": error_code,
-            }),
-        }
-    }
-
-    /// The member the event is about, for events of members.
-    pub fn member(&self) -> Option<&Member> {
-        match self {
-            Self::WalletConnected(member)
-            | Self::Registered { member, .. }
-            | Self::PartnerJoined { member, .. }
-            | Self::NftActivated { member, .. } => Some(member),
-            Self::StageAdvanced { .. }
-            | Self::LeadReceived(_)
-            | Self::LeadNotificationSent { .. }
-            | Self::LeadNotificationFailed { .. } => None,
-        }
-    }
-
-    /// The payload of the bot event, by the contract's field names.
-    pub fn bot_payload(&self) -> Map<String, Value> {
-        let mut payload = match self {
-            Self::Registered { parent_uid: Some(parent), .. } => json!({ "parentUid": parent }),
-            Self::PartnerJoined { partner_uid, partner_name: Some(name), .. } => {
-                json!({ "partnerUid": partner_uid, "partnerName": name })
-            }
-            Self::PartnerJoined { partner_uid, .. } => json!({ "partnerUid": partner_uid }),
-            Self::NftActivated { level, .. } => json!({ "level": level.as_str() }),
-            _ => json!({}),
-        };
-        if let Some(Chat::Preview(_)) = self.member().and_then(|member| member.chat) {
-            payload["preview"] = Value::Bool(true);
-        }
-        match payload {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        }
-    }
+/// The catalogue's row of that name.
+pub fn find_entry(name: &str) -> Option<&'static Entry> {
+    CATALOGUE.iter().find(|entry| entry.name == name)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{CATALOGUE, Event, Lead, Member, NftLevel};
-    use crate::kernel::contract::Chat;
-
-    fn lead() -> Lead {
-        let id = "01890a5d-ac96-774b-bcce-b302099a8057".to_owned();
-        Lead { id, request_id: Some("IP-20261130-A1B2C3".into()) }
-    }
-
-    fn one_of_each() -> Vec<Event> {
-        let member = Member { uid: 7, chat: Some(Chat::Preview(70)) };
-        vec![
-            Event::WalletConnected(member),
-            Event::Registered { member, parent_uid: Some(3) },
-            Event::PartnerJoined { member, partner_uid: 9, partner_name: Some("Anna".into()) },
-            Event::NftActivated { member, level: NftLevel::Lp1 },
-            Event::StageAdvanced { telegram_id: 70, magnet_uid: Some(7), from: 6, to: 7 },
-            Event::LeadReceived(lead()),
-            Event::LeadNotificationSent { lead: lead(), attempt: 1 },
-            Event::LeadNotificationFailed { lead: lead(), attempt: 2, error_code: "telegram_timeout".into() },
-        ]
-    }
-
-    #[test]
-    fn every_event_is_in_the_catalogue_with_the_fields_its_fixture_shows() {
-        let events = one_of_each();
-        let names: Vec<_> = events.iter().map(|event| event.entry().name).collect();
-        assert_eq!(names, CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>());
-        for event in events {
-            let entry = event.entry();
-            let path = format!("{}/fixtures/events/{}.json", env!("CARGO_MANIFEST_DIR"), entry.name);
-            let fixture: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-            assert_eq!(fixture, event.payload(), "{}", entry.name);
-            let mut fields: Vec<_> = event.payload().as_object().unwrap().keys().cloned().collect();
-            let mut promised: Vec<_> = entry.fields.iter().map(|field| (*field).to_owned()).collect();
-            fields.sort();
-            promised.sort();
-            assert_eq!(fields, promised, "{}", entry.name);
-        }
-    }
-
-    #[test]
-    fn names_of_people_go_to_the_bot_and_nowhere_else() {
-        for event in one_of_each() {
-            assert!(!event.payload().to_string().contains("Anna"));
-        }
-        let joined = &one_of_each()[2];
-        assert_eq!(joined.bot_payload()["partnerName"], "Anna");
-        assert_eq!(joined.bot_payload()["preview"], true);
-    }
+/// Whether a type is of our own events, so that nobody else may publish it.
+pub fn is_reserved(name: &str) -> bool {
+    find_entry(name).is_some() || KEPT_NAMES.contains(&name)
 }

@@ -6,9 +6,11 @@ mod guard;
 mod leads;
 mod leads_health;
 mod monitoring;
+mod openapi;
 mod rest;
 mod rest_rights;
 mod transport;
+mod v1;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -22,13 +24,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::keys::Keys;
-use super::{Consumer, HttpState, Limits, ReadyCheck, install_metrics, router, serve};
+use super::{Consumer, HttpState, Limits, ReadyCheck, Sections, WebhookTools, install_metrics, router, serve};
 use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
 use crate::leads::Hands;
+use crate::webhooks::{Egress, EgressPolicy, Vault};
 
 const SECRET: &str = "a-secret-of-the-tests-0123456789";
 const SERVICE_KEY: &str = "the-service-key-of-the-tests";
@@ -100,7 +103,11 @@ impl TestServer {
         let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
-        let mut state = HttpState::new(db.clone(), &config.bot, &config.http, &config.leads, recorded_metrics());
+        let Config { bot, events, http, leads, .. } = &config;
+        let tools =
+            WebhookTools { egress: Egress::new(EgressPolicy::default()), vault: Vault::open(dir.path()).unwrap() };
+        let sections = Sections { bot, events, http, leads };
+        let mut state = HttpState::new(db.clone(), &sections, tools, recorded_metrics());
         state.keys = setup.keys;
         state.hands = setup.hands;
         state.bot_secret = setup.secret.map(Secret::new);

@@ -1,0 +1,111 @@
+//! Where a webhook may go. Whoever creates an endpoint names an address and has our server call it: without these checks
+//! that is a way into the network behind us (server-side request forgery).
+//!
+//! # What
+//! [`Egress`] is the one judge, of an endpoint's URL when it is written ([`Egress::check_url`]) and again at every attempt,
+//! and of each address at the moment it is dialled ([`Egress::permits`]): the HTTP client asks no resolver but ours, ours
+//! hands out judged addresses only, and addresses in figures, about which a client asks no resolver, are judged before.
+//!
+//! # States
+//! None. The policy is that of the process; own addresses are asked of the system each time, as they may change.
+//!
+//! # Guarantees
+//! - Every range that is not the public internet is refused, in every spelling and wherever a v4 address hides in a v6
+//!   one: `src/webhooks/egress/tests/mod.rs::no_address_or_spelling_of_the_table_is_let_through`.
+//! - Public addresses are allowed: `src/webhooks/egress/tests/mod.rs::public_addresses_are_allowed`.
+//! - This machine's own addresses are refused, also public ones: `src/webhooks/egress/tests/mod.rs::our_own_addresses_are_refused`.
+//! - A name with one address that is not public among public ones is not dialled, nor one whose answer changes:
+//!   `src/webhooks/transport/tests/guard.rs::a_name_with_one_private_address_among_public_ones_is_not_dialled`,
+//!   `src/webhooks/transport/tests/guard.rs::a_name_that_answers_public_and_then_private_is_refused_the_second_time`.
+//! - A redirect is never followed: `src/webhooks/transport/tests/guard.rs::a_redirect_is_a_failure_and_is_never_followed`.
+//! - A refusal names the rule, and neither the address nor the network: `src/webhooks/egress/tests/mod.rs::a_refusal_names_the_rule_and_no_address`.
+//!
+//! # Windows
+//! A connection that is kept open was judged when it was dialled, and is used again for some seconds.
+//!
+//! # Not here
+//! No list of names: a name says nothing about where it leads. No defence against a NAT or proxy outside this machine that
+//! sends a public address back inside; a public address that a provider maps to this machine without telling it cannot
+//! be known here.
+
+mod own;
+mod ranges;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use self::own::Own;
+pub(crate) use self::url::{Host, UrlFault};
+
+/// What the operator allows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EgressPolicy {
+    /// Ports beside 443.
+    pub(crate) ports: Vec<u16>,
+    /// Networks that may be sent to although they are not public.
+    pub(crate) allow_networks: Vec<IpNet>,
+    /// `http`, every port, and this machine's loopback; for `dev`.
+    pub(crate) allow_insecure: bool,
+}
+
+/// The judge of where a webhook may go; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Egress(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    ports: Vec<u16>,
+    networks: Vec<IpNet>,
+    allow_insecure: bool,
+    own: Own,
+}
+
+impl Egress {
+    /// A judge by this policy, and by what the system says are our own addresses.
+    pub(crate) fn new(policy: EgressPolicy) -> Self {
+        Self::with(policy, Own::ask_the_system())
+    }
+
+    fn with(policy: EgressPolicy, own: Own) -> Self {
+        let networks = policy.allow_networks.into_iter().map(ranges::canonical).collect();
+        let EgressPolicy { ports, allow_insecure, .. } = policy;
+        Self(Arc::new(Inner { ports, networks, allow_insecure, own }))
+    }
+
+    /// Whether this address may be dialled.
+    pub(crate) fn permits(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let listed = self.lists(address);
+        if address.is_loopback() {
+            return listed || self.0.allow_insecure;
+        }
+        // An operator who lists such a range (that of their NAT64, say) allows the way and not what lies behind it.
+        if let Some(inner) = ranges::embedded(address) {
+            return listed && self.permits(inner.into());
+        }
+        // A network that happens to hold this machine too does not allow it: its administration listens there. An
+        // operator who means it lists that one address.
+        (listed || ranges::is_public(address)) && (self.lists_alone(address) || !self.0.own.holds(address))
+    }
+
+    fn permits_loopback(&self) -> bool {
+        self.permits(Ipv4Addr::LOCALHOST.into()) || self.permits(Ipv6Addr::LOCALHOST.into())
+    }
+
+    fn permits_port(&self, port: u16) -> bool {
+        port != 0 && (port == 443 || self.0.allow_insecure || self.0.ports.contains(&port))
+    }
+
+    fn lists(&self, address: IpAddr) -> bool {
+        self.0.networks.iter().any(|network| network.contains(&address))
+    }
+
+    fn lists_alone(&self, address: IpAddr) -> bool {
+        self.0.networks.iter().any(|network| *network == IpNet::from(address))
+    }
+}

@@ -1,0 +1,1 @@
+//! Anything in any order, held against a small model of what is promised.

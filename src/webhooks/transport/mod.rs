@@ -1,0 +1,290 @@
+//! One HTTP request to a receiver: the only home of the HTTP client of webhooks, so that no request of theirs can be made
+//! without the egress rules.
+//!
+//! **What.** [`Transport::post`] sends given bytes and answers what came of it. It never fails: every way in which a
+//! request can end has its class.
+//!
+//! **Guarantees.**
+//! - One deadline covers the lookup, the connection, TLS, the request, and the answer with its body:
+//!   `src/webhooks/transport/tests/answers.rs::one_deadline_covers_everything`.
+//! - The status decides as soon as it is there; a body that drips, breaks off or never ends changes nothing, and only its
+//!   beginning is read: `src/webhooks/transport/tests/answers.rs::the_status_decides_whatever_becomes_of_the_body`.
+//! - Nothing is decompressed: `src/webhooks/transport/tests/answers.rs::a_compressed_body_is_kept_as_it_came`.
+//! - The certificate must be for the name of the URL and by a trusted authority; TLS 1.2 is the least:
+//!   `src/webhooks/transport/tests/tls.rs::only_a_valid_certificate_for_the_name_is_spoken_to`.
+//! - No proxy, cookie, referer or redirect: `src/webhooks/transport/tests/guard.rs::a_redirect_is_a_failure_and_is_never_followed`.
+//!
+//! **Not here.** No repeats (but what a connection that was closed beforehand never carried), no signing, no file.
+
+mod classify;
+mod guard;
+#[cfg(test)]
+pub(in crate::webhooks) mod tests;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response};
+use url::Url;
+
+use self::guard::Guard;
+use super::attempt::Outcome;
+use super::egress::{Egress, Host, UrlFault};
+use super::resolve::Resolver;
+use super::response::{ErrorClass, KEPT, kept, retry_after};
+use crate::kernel::clock::Clock;
+
+/// Bytes of a body that are read, so that a connection whose answer has an ordinary body can be used again.
+const READ: usize = 64 * 1024;
+
+/// How long a connection without a request is kept. Shorter than what receivers commonly allow (five seconds is usual),
+/// so that it is we who close it, and no request meets a connection that is just being closed.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// How requests are made.
+#[derive(Clone, Debug)]
+pub(crate) struct TransportSettings {
+    /// The longest that one request may take, all of it.
+    pub(crate) timeout: Duration,
+    /// Connections to one host that are kept while idle.
+    pub(crate) idle_per_host: usize,
+    /// A file of certificates, in PEM, that are trusted besides the usual ones.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+/// What keeps the transport from being made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum TransportError {
+    /// The certificates cannot be read.
+    #[error("{path} cannot be read")]
+    CaFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file holds no certificates.
+    #[error("{path} holds no certificate in PEM")]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The client cannot be made of them.
+    #[error("the HTTP client cannot be made")]
+    Client(#[source] reqwest::Error),
+}
+
+/// The client of webhooks; clones share its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport {
+    client: Client,
+    egress: Egress,
+    /// The clock that `Retry-After` is read by.
+    clock: Clock,
+    timeout: Duration,
+}
+
+/// A judged address to send to. Kept between attempts, it knows where its connections lead.
+#[derive(Debug)]
+pub(crate) struct Target {
+    url: Url,
+    host: Host,
+    /// The address that was last spoken to: a connection that is used again is not dialled again.
+    last: Mutex<Option<IpAddr>>,
+}
+
+/// The headers of one attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WebhookHeaders<'a> {
+    /// `webhook-id`.
+    pub(crate) id: &'a str,
+    /// `webhook-timestamp`: the seconds that were signed.
+    pub(crate) at_s: i64,
+    /// `webhook-signature`.
+    pub(crate) signature: &'a str,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// What is recorded of it.
+    pub(crate) outcome: Outcome,
+    headers: HeaderMap,
+}
+
+impl Target {
+    /// The address that a judged URL names.
+    pub(crate) fn new(url: Url) -> Result<Self, UrlFault> {
+        let host = Host::of(&url).ok_or(UrlFault::Host)?;
+        Ok(Self { url, host, last: Mutex::default() })
+    }
+
+    fn last(&self) -> Option<IpAddr> {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn was_at(&self, address: Option<IpAddr>) {
+        if address.is_some() {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = address;
+        }
+    }
+}
+
+impl Answer {
+    /// What came of a request that the egress rules forbid.
+    pub(crate) fn blocked() -> Self {
+        Self::failed(ErrorClass::Blocked)
+    }
+
+    /// What came of a request that was never made.
+    pub(crate) fn failed(error: ErrorClass) -> Self {
+        Self::lost(error, Duration::ZERO, None)
+    }
+
+    fn lost(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
+        let (http_status, retry_after, response_body) = (None, None, None);
+        let error = Some(error);
+        let outcome = Outcome { duration, http_status, error, retry_after, response_body, resolved_ip };
+        Self { outcome, headers: HeaderMap::new() }
+    }
+
+    /// The answer's headers; what is not text in them is shown as it can be.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, String)> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    }
+}
+
+impl Transport {
+    /// A client that keeps to these rules.
+    ///
+    /// # Errors
+    /// The certificates, or what the client does not accept of them.
+    pub(crate) fn new(
+        settings: &TransportSettings,
+        egress: Egress,
+        resolver: Resolver,
+        clock: Clock,
+    ) -> Result<Self, TransportError> {
+        let mut builder = Client::builder()
+            .use_rustls_tls()
+            .min_tls_version(reqwest::tls::Version::TLS_1_2)
+            .user_agent(user_agent())
+            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver)))
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            // One request at a time on a connection: a receiver that hangs holds up nobody else's.
+            .http1_only()
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(settings.idle_per_host)
+            // Shared out among the addresses of a name, so that one that does not answer leaves time for the next.
+            .connect_timeout(settings.timeout);
+        for certificate in settings.ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default() {
+            builder = builder.add_root_certificate(certificate);
+        }
+        let client = builder.build().map_err(TransportError::Client)?;
+        Ok(Self { client, egress, clock, timeout: settings.timeout })
+    }
+
+    /// The longest that one request takes.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// The judge of where requests may go.
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.egress
+    }
+
+    /// Sends `body` to `target`.
+    pub(crate) async fn post(&self, target: &Target, headers: &WebhookHeaders<'_>, body: Vec<u8>) -> Answer {
+        // The client asks no resolver about an address in figures.
+        let dialled = match target.host {
+            Host::Address(address) if !self.egress.permits(address) => return Answer::blocked(),
+            Host::Address(address) => Some(address),
+            Host::Name => None,
+        };
+        let began = Instant::now();
+        let deadline = tokio::time::Instant::now() + self.timeout;
+        let request = async {
+            let answer = tokio::time::timeout_at(deadline, self.request(target, headers, body)).await;
+            (answer, guard::dialled())
+        };
+        let (answer, asked) = guard::watching(request).await;
+        let response = match answer {
+            Ok(Ok(response)) => response,
+            Ok(Err(class)) => {
+                // What was refused or not found was not dialled.
+                let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked);
+                let at = dialled.or(asked).or_else(|| target.last()).filter(|_| is_dialled);
+                return Answer::lost(class, began.elapsed(), at);
+            }
+            Err(_) => {
+                let at = dialled.or(asked).or_else(|| target.last());
+                return Answer::lost(ErrorClass::Timeout, began.elapsed(), at);
+            }
+        };
+        let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);
+        target.was_at(resolved_ip);
+        let (http_status, headers, body) = read(response, deadline).await;
+        let wait = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok());
+        let outcome = Outcome {
+            duration: began.elapsed(),
+            http_status: Some(http_status),
+            error: ErrorClass::of_status(http_status),
+            retry_after: wait.and_then(|text| retry_after(http_status, text, self.clock.now())),
+            response_body: Some(kept(&body)),
+            resolved_ip,
+        };
+        Answer { outcome, headers }
+    }
+
+    async fn request(
+        &self,
+        target: &Target,
+        headers: &WebhookHeaders<'_>,
+        body: Vec<u8>,
+    ) -> Result<Response, ErrorClass> {
+        let mut request = reqwest::Request::new(reqwest::Method::POST, target.url.clone());
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|_| ErrorClass::Protocol);
+        let own = request.headers_mut();
+        own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        own.insert(HeaderName::from_static("webhook-id"), value(headers.id)?);
+        own.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(headers.at_s));
+        own.insert(HeaderName::from_static("webhook-signature"), value(headers.signature)?);
+        *request.body_mut() = Some(body.into());
+        self.client.execute(request).await.map_err(|error| classify::class_of(&error))
+    }
+}
+
+/// Who we say that we are.
+pub(crate) const fn user_agent() -> &'static str {
+    concat!("pillarbox/", env!("CARGO_PKG_VERSION"))
+}
+
+/// Reads the beginning of the body, for as long as there is time.
+async fn read(mut response: Response, deadline: tokio::time::Instant) -> (u16, HeaderMap, Vec<u8>) {
+    let status = response.status().as_u16();
+    let headers = std::mem::take(response.headers_mut());
+    let mut body = Vec::new();
+    let mut seen = 0;
+    while seen < READ {
+        let Ok(Ok(Some(chunk))) = tokio::time::timeout_at(deadline, response.chunk()).await else { break };
+        seen += chunk.len();
+        // One more than is kept shows whether the last character goes on.
+        body.extend_from_slice(&chunk[..chunk.len().min((KEPT + 4).saturating_sub(body.len()))]);
+    }
+    (status, headers, body)
+}
+
+fn certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, TransportError> {
+    let read = std::fs::read(path);
+    let text = read.map_err(|source| TransportError::CaFile { path: path.to_owned(), source })?;
+    let found = reqwest::Certificate::from_pem_bundle(&text).unwrap_or_default();
+    if found.is_empty() { Err(TransportError::NoCertificate { path: path.to_owned() }) } else { Ok(found) }
+}
