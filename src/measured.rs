@@ -119,6 +119,17 @@ impl Measured {
         Ok(Some(looked + took))
     }
 
+    /// One pass of the relay: how many events it published, and how long it took with its commits.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn time_relay(&self) -> anyhow::Result<(u64, Duration)> {
+        let started = Instant::now();
+        let pass = self.app.relay_events().await?;
+        let published = pass.counts.get("published").and_then(Value::as_u64).unwrap_or(0);
+        Ok((published, started.elapsed()))
+    }
+
     /// Runs a statement, to lay down what a measurement starts from.
     ///
     /// # Errors

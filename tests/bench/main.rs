@@ -17,8 +17,11 @@ mod leads;
 mod load;
 mod postgres;
 mod process;
+mod receiver;
+mod relay;
 mod rounds;
 mod table;
+mod webhooks;
 mod write;
 
 use std::process::ExitCode;
@@ -35,6 +38,8 @@ const GROUPS: &[Group] = &[
     ("postgres", postgres::measure),
     ("idle", idle::measure),
     ("leads", leads::measure),
+    ("webhooks", webhooks::measure),
+    ("relay", relay::measure),
     ("large", large::measure),
 ];
 

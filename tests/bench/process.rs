@@ -20,6 +20,8 @@ pub(crate) struct Serve {
     pub(crate) address: SocketAddr,
     /// From the start of the process to its first 200 of `/readyz`.
     pub(crate) ready_after: Duration,
+    /// What opens `/v1` of a `dev`; empty elsewhere.
+    pub(crate) api_key: String,
 }
 
 /// Who consumes the events of the server.
@@ -56,6 +58,29 @@ impl Serve {
         Self::run(command, data_dir, "/dev/telegram/messages")
     }
 
+    /// `dev`, which may send webhooks to this machine.
+    pub(crate) fn start_dev(data_dir: &Path) -> anyhow::Result<Self> {
+        let ready = data_dir.with_extension("ready");
+        let mut command = Command::new(BINARY);
+        command.args(["dev", "--no-demo", "--set", "log.level=error", "--ready-file"]).arg(&ready);
+        let mut serve = Self::run(command, data_dir, "/readyz")?;
+        let started = Instant::now();
+        while !ready.exists() {
+            anyhow::ensure!(started.elapsed() < Duration::from_secs(10), "no ready file");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let told: serde_json::Value = serde_json::from_slice(&std::fs::read(ready)?)?;
+        serve.api_key = told["api_key"].as_str().context("no api_key")?.to_owned();
+        Ok(serve)
+    }
+
+    /// Calls `/v1` with the key of `dev`; the answer's body.
+    pub(crate) fn call(&self, method: &str, path: &str, body: &serde_json::Value) -> anyhow::Result<serde_json::Value> {
+        let answer = self.ask(method, path, &body.to_string());
+        let (_, body) = answer.split_once("\r\n\r\n").with_context(|| format!("no answer to {method} {path}"))?;
+        serde_json::from_str(body).with_context(|| format!("{method} {path}: {answer}"))
+    }
+
     /// Runs the command until it answers on this path.
     fn run(mut command: Command, data_dir: &Path, path: &str) -> anyhow::Result<Self> {
         // Taken and given back at once: nobody else on this machine asks for just this one in between.
@@ -64,7 +89,7 @@ impl Serve {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let started = Instant::now();
         let child = command.spawn().with_context(|| format!("cannot start {BINARY}"))?;
-        let mut serve = Self { child, address, ready_after: Duration::ZERO };
+        let mut serve = Self { child, address, ready_after: Duration::ZERO, api_key: String::new() };
         while !serve.ask("GET", path, "").starts_with("HTTP/1.1 200") {
             anyhow::ensure!(started.elapsed() < Duration::from_secs(60), "it is not ready after a minute");
             anyhow::ensure!(serve.child.try_wait()?.is_none(), "it ended instead of getting ready");
@@ -76,19 +101,7 @@ impl Serve {
 
     /// Asks it once over a connection of its own; nothing if it does not listen.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let ask = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect(self.address)?;
-            let length = body.len();
-            let request = format!(
-                "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
-                 content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-            );
-            stream.write_all(request.as_bytes())?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        ask().unwrap_or_default()
+        ask(self.address, &self.api_key, method, path, body)
     }
 
     /// Processor time of each of its threads so far, in milliseconds, as the scheduler counts it (the first word of
@@ -126,4 +139,21 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Asks a server once over a connection of its own; nothing if it does not listen.
+pub(crate) fn ask(address: SocketAddr, key: &str, method: &str, path: &str, body: &str) -> String {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().unwrap_or_default()
 }
