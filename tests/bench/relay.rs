@@ -100,7 +100,8 @@ fn measure_prune(run: &mut Run) -> anyhow::Result<()> {
     let key = dev.api_key.clone();
     let address = dev.address;
     let began = Instant::now();
-    let pruning = std::thread::spawn(move || crate::process::ask(address, &key, "POST", "/dev/jobs/outbox-prune/run", ""));
+    let pruning =
+        std::thread::spawn(move || crate::process::ask(address, &key, "POST", "/dev/jobs/outbox-prune/run", ""));
     let mut during = Vec::new();
     while !pruning.is_finished() {
         during.push(clients.block_on(emit(&dev))?.percentile_ms(99.0));
@@ -116,7 +117,13 @@ fn measure_prune(run: &mut Run) -> anyhow::Result<()> {
     anyhow::ensure!(left == 0, "{left} old events are left");
     dev.stop()?;
     let (before, during) = (median(before), median(during));
-    run.table.add(Line { what: format!("POST /v1/events, {EMITTERS} clients, p99"), unit: "ms", value: before, ratio: None, goal: Goal::Shown });
+    run.table.add(Line {
+        what: format!("POST /v1/events, {EMITTERS} clients, p99"),
+        unit: "ms",
+        value: before,
+        ratio: None,
+        goal: Goal::Shown,
+    });
     let what = format!("  the same while {PRUNED} events are pruned ({took:.0} s)");
     run.table.add(Line { what, unit: "ms", value: during, ratio: Some(during / before), goal: Goal::AtMost(3.0) });
     Ok(std::fs::remove_dir_all(dir)?)

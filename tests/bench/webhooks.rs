@@ -54,8 +54,13 @@ fn measure_rate(run: &mut Run) -> anyhow::Result<()> {
     wait_until("every event is relayed", || Ok(pending(&file)? == BACKLOG))?;
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let relay_rate = BACKLOG as f64 / relayed.elapsed().as_secs_f64();
-    let line =
-        Line { what: "events relayed, one delivery each".into(), unit: "/s", value: relay_rate, ratio: None, goal: Goal::Shown };
+    let line = Line {
+        what: "events relayed, one delivery each".into(),
+        unit: "/s",
+        value: relay_rate,
+        ratio: None,
+        goal: Goal::Shown,
+    };
     run.table.add(line);
 
     let bare = Bare::new(&receiver)?;
@@ -74,9 +79,21 @@ fn measure_rate(run: &mut Run) -> anyhow::Result<()> {
     })?;
     anyhow::ensure!(pending(&file)? > 0, "the backlog was too small for this machine");
     let value = median(bare_rates);
-    run.table.add(Line { what: "bare loop of the HTTP client, 64 in flight".into(), unit: "/s", value, ratio: None, goal: Goal::Shown });
+    run.table.add(Line {
+        what: "bare loop of the HTTP client, 64 in flight".into(),
+        unit: "/s",
+        value,
+        ratio: None,
+        goal: Goal::Shown,
+    });
     let (value, ratio) = (medians.per_second, Some(median(ratios)));
-    run.table.add(Line { what: "webhook deliveries, to that loop".into(), unit: "/s", value, ratio, goal: Goal::AtLeast(0.35) });
+    run.table.add(Line {
+        what: "webhook deliveries, to that loop".into(),
+        unit: "/s",
+        value,
+        ratio,
+        goal: Goal::AtLeast(0.35),
+    });
     run.add_rate("  the same, to F", &medians, Goal::AtLeast(1.0));
     dev.stop()
 }
@@ -141,7 +158,13 @@ fn measure_isolation(run: &mut Run) -> anyhow::Result<()> {
         create(&dev, &hanging, None)?;
     }
     let beside = percentile_ms(&paced(&dev, &good, 2_000_000)?, 99.0);
-    run.table.add(Line { what: "a good endpoint alone, p99".into(), unit: "ms", value: alone, ratio: None, goal: Goal::Shown });
+    run.table.add(Line {
+        what: "a good endpoint alone, p99".into(),
+        unit: "ms",
+        value: alone,
+        ratio: None,
+        goal: Goal::Shown,
+    });
     let (what, ratio) = (format!("  the same beside {HANGING} that hang"), Some(beside / alone));
     run.table.add(Line { what, unit: "ms", value: beside, ratio, goal: Goal::AtMost(2.0) });
     dev.stop()
