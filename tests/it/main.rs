@@ -27,6 +27,7 @@ mod docs;
 mod docs_leads;
 mod docs_webhooks;
 mod docs_webhooks_receiver;
+mod event_walks;
 mod golden;
 mod hard_times;
 mod harness;
