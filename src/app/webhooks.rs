@@ -4,7 +4,8 @@ use crate::config::WebhooksConfig;
 use crate::kernel::store::Db;
 use crate::webhooks::delivery::{Jitter, Policy};
 use crate::webhooks::{
-    DeliverSettings, Deliverer, DelivererParts, Egress, EgressPolicy, Resolver, Transport, TransportError, TransportSettings, Vault,
+    DeliverSettings, Deliverer, DelivererParts, Egress, EgressPolicy, Resolver, Transport, TransportError,
+    TransportSettings, Vault,
 };
 
 /// The tools; clones share them.
