@@ -27,6 +27,8 @@ mod data_dir;
 mod dev;
 mod docs;
 mod docs_leads;
+mod docs_webhooks;
+mod docs_webhooks_receiver;
 mod event_walks;
 mod golden;
 mod hard_times;
