@@ -19,6 +19,8 @@ CREATE TABLE api_keys (
   revoked_at  INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id, id);
+
 -- Types that tenants may use while `events.strict_types` is on.
 CREATE TABLE event_types (
   tenant_id     TEXT NOT NULL REFERENCES tenants (id),

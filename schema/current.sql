@@ -11,6 +11,8 @@ CREATE TABLE api_keys (
   revoked_at  INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX api_keys_of_tenant ON api_keys (tenant_id, id);
+
 CREATE TABLE backend_calls (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   -- The backend's name in the ledger: what was meant for one backend is never sent to another.

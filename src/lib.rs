@@ -7,12 +7,17 @@
 //!
 //! # Layers
 //! ```text
-//! main → edge/cli → dev → edge/… → app → backend · outbox · onboarding · leads → chat → kernel
+//! main → edge/cli → dev → edge/… → app → backend · onboarding · leads · tenants · webhooks · communications
+//!                                        → outbox · chat → kernel
 //! ```
 //! Arrows point one way; `tests/tidy.rs` holds the tree to it.
 //! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
 //! - `backend`: the outbox of bot events (emit, pages, acknowledgements, requeue), web notifications.
-//! - `outbox`: domain events, recorded by the transaction in which they happened.
+//! - `outbox`: domain events, recorded by the transaction in which they happened or posted by tenants, and the relay that
+//!   hands each to every consumer until all have accepted it. Analytics is one of them.
+//! - `tenants`: whose events, endpoints and keys there are.
+//! - `webhooks`: endpoints, the consumer that makes deliveries, the worker that sends them, and where they may go.
+//! - `communications`: the consumer that makes Telegram messages of events, by the operator's rules.
 //! - `onboarding`: the bot's mind: consumer, ledger, reactions, funnel, texts. Knows no Telegram and no HTTP.
 //! - `leads`: a form's lead, stored once, and the broker's chat told of it through an atomic claim.
 //! - `chat`: the send queue: lanes, limits, the three outcomes of a send, the port to a messenger.
@@ -21,7 +26,7 @@
 //! - `dev`: a fake Bot API, a webhook sink, a clock that can be moved, the demo.
 //! - [`config`]: file, environment and arguments into checked sections.
 //!
-//! # Four walks
+//! # Five walks
 //! **An event is emitted.** `edge/http/bot_events.rs` decodes and calls `backend::emit` in [`kernel::store::Db::write`];
 //! the row's trigger sets its subject and the subject's lane; the writer thread commits it with whoever else waits, answers,
 //! and wakes `bot-outbox-poll`.
@@ -38,12 +43,23 @@
 //! lead and reads its summary, sends it through `edge/telegram`, and completes it, fenced by the attempt's number. A program
 //! elsewhere does the same by the functions of `edge/http/rest`.
 //!
+//! **An event becomes a webhook.** `tx.publish`, `POST /v1/events` or another program's SQL leaves a row of `outbox_events`.
+//! The commit wakes `outbox-relay`: in one transaction `webhooks::Fanout` writes the event's body once, as the bytes that will
+//! be signed, and a delivery for each endpoint that has subscribed; the acceptances are in the same row. That commit wakes
+//! `webhooks-deliver`: a slot of the endpoint, a claim, a request whose name is resolved, judged and dialled under one
+//! deadline, and a finish that journals the attempt and moves the delivery, fenced by the attempt's number.
+//!
 //! # Invariants
 //! - Only `kernel/store` opens a transaction, and nothing async can happen inside one.
 //! - An event is in the ledger if and only if its effects are in the file.
 //! - No event is handled while an earlier one of its subject is open.
 //! - A message is sent only as a claimed row; its attempt number is the fence of its settle. So is a lead's notification.
 //! - Nobody is told of a lead a second time without a person, but after a claim that nobody completed for 15 minutes.
+//! - An event is published when every consumer has accepted it, and what a consumer inside the file did and its acceptance
+//!   are one commit.
+//! - What is signed is what was frozen when the event was relayed: the same bytes and the same `webhook-id` at every attempt.
+//! - No request of a webhook leaves to an address that was not judged, by the address that is dialled, at this attempt.
+//! - A tenant sees its own, and what is another's looks like what never was.
 //! - The database files are never opened by path in this process.
 //!
 //! # Decisions
@@ -60,12 +76,21 @@
 //! 6. *Why are notifications of leads no rows of the send queue?* The contract has their claim in the lead's row, where
 //!    programs elsewhere take part in it; a doubtful one is not repeated; and the chat's id may not be in the file. What
 //!    they share with the queue is the limiter and what the outcomes mean.
+//! 7. *Why are acceptances in the event's row, and no table of their own?* There are three consumers, they are read and
+//!    written with the event, and a published one needs none. A dozen consumers would change it.
+//! 8. *Why is a back-off of minutes and hours in the relay, where the contract has "the next run"?* The next run is five
+//!    seconds later, and ten of them would give an event up within a minute of a full disk.
+//! 9. *Why may a webhook not be followed by a redirect, a proxy or a name that was looked up before?* Each is a way to have
+//!    our server call an address that nobody has judged.
+//! 10. *Why do rules of communications come from the file only?* A rule has three parts and stands in a list; a variable that
+//!    overrides one of them would have to say of which.
 //!
 //! # Glossary
 //! захват = claim · аренда = lease · завершение = settle · попытка = attempt · дедуп-леджер = ledger · этап = stage ·
 //! воронка = funnel · лидер = leader · привязка = bind · напоминание = reminder · дайджест = digest · рассылка =
 //! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary ·
-//! подготовка = preparation · повтор = retry
+//! подготовка = preparation · повтор = retry · потребитель = consumer · подписка = subscription · тенант = tenant ·
+//! получатель (того же) = receiver
 
 pub(crate) mod app;
 pub(crate) mod backend;

@@ -1,10 +1,13 @@
 //! The assembled service: the one place that knows every subsystem, given to every edge.
 
 mod addressees;
+mod events;
 mod local_backend;
 mod passes;
 #[cfg(test)]
 mod record_tests;
+mod watch;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend;
 use crate::chat::{Access, Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
-use crate::config::{BotConfig, Config, EventSource, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig};
+use crate::config::{
+    BotConfig, Config, ConfigErrors, EventSource, EventsConfig, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig,
+};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, OpenError, Role, Settings, StoreError, Synchronous};
 use crate::leads::Hands;
@@ -21,10 +26,15 @@ use crate::leads::notify::{Post, Recipient, Worker};
 use crate::onboarding::calls::Calls;
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{self, Backend, Consumer, Remote};
+use crate::outbox::Relay;
+use crate::webhooks::{Deliverer, TransportError};
 use addressees::Addressees;
+pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
 pub(crate) use passes::{Again, Pass};
+use watch::Watch;
+pub(crate) use webhooks::Webhooks;
 
 /// The service, without the ways the world reaches it.
 pub(crate) struct App {
@@ -34,6 +44,11 @@ pub(crate) struct App {
     /// What a remote backend is called for; none if events come from this file.
     calls: Option<Calls>,
     sender: Option<Sender>,
+    relay: Relay,
+    events: EventsConfig,
+    watch: Watch,
+    webhooks: Webhooks,
+    deliverer: Deliverer,
     access: Arc<Access>,
     leads: LeadsConfig,
     notifier: Worker,
@@ -62,6 +77,12 @@ pub(crate) enum Error {
     /// A shipped text is not valid: a fault of this build.
     #[error(transparent)]
     Onboarding(#[from] onboarding::Error),
+    /// A rule of communications cannot work.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The client of webhooks could not be made.
+    #[error("webhooks: {0}")]
+    Transport(#[from] TransportError),
     /// The send queue could not be recovered.
     #[error(transparent)]
     Chat(#[from] crate::chat::Error),
@@ -105,15 +126,33 @@ impl App {
             EventSource::Off => None,
         };
         let calls = remote.map(|remote| Calls::new(db.clone(), remote));
-        let content = Arc::new(Content::shipped(default_lang(&config.bot))?);
+        let content = content_of(&config.bot)?;
+        let webhooks = Webhooks::open(&config.webhooks, &db)?;
+        let deliverer = webhooks.open_deliverer(&config.webhooks, &db);
+        let relay = events::open_relay(config, &db, &content)?;
         let sender = match messenger {
             Some(messenger) => Some(desk.open_sender(&config.telegram, &db, messenger, source.clone()).await?),
             None => None,
         };
         let consumer = source.map(|backend| Consumer::new(db.clone(), backend, content));
         let notifier = desk.open_notifier(&config.leads, &db, lead_messenger);
-        let (jobs, leads, access) = (config.jobs.clone(), config.leads.clone(), desk.access);
-        Ok(Self { db, jobs, consumer, calls, sender, access, leads, notifier, stop, polled: Beat::now() })
+        Ok(Self {
+            jobs: config.jobs.clone(),
+            consumer,
+            calls,
+            sender,
+            relay,
+            events: config.events.clone(),
+            watch: Watch::default(),
+            webhooks,
+            deliverer,
+            access: desk.access,
+            leads: config.leads.clone(),
+            notifier,
+            stop,
+            polled: Beat::now(),
+            db,
+        })
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -132,6 +171,21 @@ impl App {
     /// Whether the consumer has been heard of lately; `None` when events are not consumed here.
     pub(crate) fn consumer_silence(&self) -> Option<Duration> {
         self.consumer.as_ref().map(|_| self.polled.since(Instant::now()))
+    }
+
+    /// What endpoints are made and tried with.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
+    }
+
+    /// What a person should know of domain events that wait.
+    pub(crate) fn advice_on_events(&self) -> Option<String> {
+        self.watch.advice_on_events()
+    }
+
+    /// What a person should know of webhooks.
+    pub(crate) fn advice_on_webhooks(&self) -> Option<String> {
+        self.watch.advice_on_webhooks(&self.webhooks.vault)
     }
 
     /// The section of leads, for the surfaces that take, show and claim them.
@@ -221,9 +275,11 @@ impl Desk {
     }
 }
 
-fn default_lang(bot: &BotConfig) -> Lang {
-    match bot.default_lang {
+/// The texts, for people and chats that have not chosen a language.
+fn content_of(bot: &BotConfig) -> Result<Arc<Content>, onboarding::Error> {
+    let default_lang = match bot.default_lang {
         crate::config::Lang::Ru => Lang::Ru,
         crate::config::Lang::En => Lang::En,
-    }
+    };
+    Ok(Arc::new(Content::shipped(default_lang)?))
 }

@@ -8,6 +8,8 @@ use serde_json::json;
 use super::App;
 use crate::kernel::clock::UnixMs;
 use crate::onboarding::prune;
+use crate::outbox;
+use crate::webhooks;
 
 /// What a pass did, and when the next one is wanted besides the schedule.
 #[derive(Clone, Debug)]
@@ -99,11 +101,61 @@ impl App {
         Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 
-    /// Waits for messages that are being sent, no longer than a send may take.
+    /// Hands domain events to their consumers.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn relay_events(&self) -> anyhow::Result<Pass> {
+        let report = self.relay.run_once(&self.stop).await?;
+        self.watch.look(&self.db).await;
+        let again = match report.next {
+            _ if report.more => Again::Now,
+            Some(at) => Again::At(at),
+            None => Again::Later,
+        };
+        Ok(Pass { counts: serde_json::to_value(report)?, again })
+    }
+
+    /// Deletes events that were published long ago, and idempotency keys that are over.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn prune_outbox(&self) -> anyhow::Result<Pass> {
+        let keep = Duration::from_secs(u64::from(self.events.retention_days) * 86_400);
+        let report = outbox::prune::run_once(&self.db, keep, webhooks::is_unfinished, &self.stop).await?;
+        Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
+    }
+
+    /// Sends the webhooks that may go.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn deliver_webhooks(&self) -> anyhow::Result<Pass> {
+        let report = self.deliverer.run_once(&self.stop).await?;
+        let counts = json!({
+            "delivered": report.delivered, "again": report.again, "failed": report.failed,
+            "returned": report.returned, "overtaken": report.overtaken, "interrupted": report.interrupted,
+        });
+        Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
+    }
+
+    /// Closes what waits for endpoints that were disabled, and removes what is left of deleted ones.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn sweep_webhooks(&self) -> anyhow::Result<Pass> {
+        let swept = webhooks::sweep::run_once(&self.db, &self.stop).await?;
+        Ok(Pass { counts: serde_json::to_value(swept)?, again: Again::Later })
+    }
+
+    /// Waits for messages and webhooks that are being sent, no longer than a send may take.
     pub(crate) async fn drain(&self) {
-        if let Some(sender) = &self.sender {
-            sender.drain().await;
-        }
+        let messages = async {
+            if let Some(sender) = &self.sender {
+                sender.drain().await;
+            }
+        };
+        tokio::join!(messages, self.deliverer.drain());
     }
 
     /// Sends what may be sent now.

@@ -51,6 +51,7 @@ pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Preview, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
+pub(crate) use plain::plain_text;
 pub(crate) use queue::{enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 pub(crate) use verdict::UNAUTHORIZED_WAIT;

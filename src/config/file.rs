@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::gather::{Entry, Written};
 use super::problem::{Place, Problem};
@@ -76,36 +77,70 @@ struct Reading<'a> {
     bytes: &'a [u8],
 }
 
+impl Reading<'_> {
+    fn place(&self, offset: usize) -> Place {
+        Place::File { path: self.path.to_path_buf(), line: line_of(self.bytes, offset) }
+    }
+}
+
 fn flatten(reading: &Reading<'_>, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
-        let line = line_of(reading.bytes, name.span().start);
-        let place = Place::File { path: reading.path.to_path_buf(), line };
-        let written = match value.get_ref() {
+        let place = reading.place(name.span().start);
+        match value.get_ref() {
             // A section's name ends in a dot here, so that an empty or an unknown one is looked at too.
             DeValue::Table(inner) if prefix.is_empty() => {
                 let section = format!("{key}.");
                 entries.push(Entry { key: section.clone(), written: Written::Section, place });
                 flatten(reading, &section, inner, entries);
-                continue;
             }
-            DeValue::String(text) => Written::Quoted(text.to_string()),
-            DeValue::Integer(number) => Written::Number(decimal(number.as_str(), number.radix())),
-            DeValue::Boolean(is_on) => Written::Switch(if *is_on { "true" } else { "false" }),
-            DeValue::Array(list) => match strings(list) {
-                Some(text) => Written::List(text),
-                None => Written::Other("array"),
-            },
-            other => Written::Other(other.type_str()),
-        };
-        entries.push(Entry { key, written, place });
+            value => entries.push(Entry { key, written: written(reading, value), place }),
+        }
     }
+}
+
+fn written(reading: &Reading<'_>, value: &DeValue<'_>) -> Written {
+    match value {
+        DeValue::String(text) => Written::Quoted(text.to_string()),
+        DeValue::Integer(number) => Written::Number(decimal(number.as_str(), number.radix())),
+        DeValue::Boolean(is_on) => Written::Switch(if *is_on { "true" } else { "false" }),
+        DeValue::Array(list) => {
+            let texts = strings(list).map(Written::List);
+            let list = texts.or_else(|| numbers(list).map(Written::Numbers)).or_else(|| tables(reading, list));
+            list.unwrap_or(Written::Other("array"))
+        }
+        other => Written::Other(other.type_str()),
+    }
+}
+
+/// The entries of each table of a list in which there is nothing else.
+fn tables(reading: &Reading<'_>, list: &DeArray<'_>) -> Option<Written> {
+    let entry = |(name, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| Entry {
+        key: name.get_ref().to_string(),
+        written: written(reading, value.get_ref()),
+        place: reading.place(name.span().start),
+    };
+    let table = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+        DeValue::Table(table) => Some((reading.place(value.span().start), table.iter().map(entry).collect())),
+        _ => None,
+    };
+    list.iter().map(table).collect::<Option<_>>().map(Written::Tables)
 }
 
 /// The entries of a list in which there is nothing but strings.
 fn strings(list: &DeArray<'_>) -> Option<String> {
     let texts: Option<Vec<&str>> = list.iter().map(|entry| entry.get_ref().as_str()).collect();
     texts.map(|texts| texts.join(", "))
+}
+
+/// The entries of a list in which there is nothing but integers.
+fn numbers(list: &DeArray<'_>) -> Option<String> {
+    let number = |value: &DeValue<'_>| match value {
+        DeValue::Integer(number) => Some(decimal(number.as_str(), number.radix())),
+        _ => None,
+    };
+    let numbers: Option<Vec<String>> = list.iter().map(|entry| number(entry.get_ref())).collect();
+    numbers.map(|numbers| numbers.join(", "))
 }
 
 /// The number in base ten; one that does not fit stays as it was written and is refused by its kind.

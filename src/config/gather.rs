@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use super::communications::{self, CommunicationRule, RULE};
 use super::file;
-use super::keys::{FILE_VARIABLE, KEYS, Key, PREFIX, section_names};
+use super::keys::{FILE_VARIABLE, Key, PREFIX, section_names};
 use super::problem::{Origin, Place, Problem};
 use super::sources::Sources;
+use super::table::KEYS;
 
 /// How a value was written.
 #[derive(Clone)]
@@ -23,6 +25,10 @@ pub(super) enum Written {
     Switch(&'static str),
     /// As a TOML list of strings, which are joined by commas: a list is written as text elsewhere.
     List(String),
+    /// As a TOML list of integers, joined in the same way.
+    Numbers(String),
+    /// As a TOML list of tables, each with its place and its entries.
+    Tables(Vec<(Place, Vec<Entry>)>),
     /// As something that no key takes; the name of its TOML type.
     Other(&'static str),
     /// As a TOML table at the root.
@@ -30,6 +36,7 @@ pub(super) enum Written {
 }
 
 /// One name with its value, in one layer. A section's own name ends in a dot.
+#[derive(Clone)]
 pub(super) struct Entry {
     pub(super) key: String,
     pub(super) written: Written,
@@ -47,6 +54,7 @@ pub(super) struct Found {
 pub(super) struct Gathered {
     pub(super) found: BTreeMap<String, Found>,
     pub(super) broken: Vec<String>,
+    pub(super) rules: Vec<CommunicationRule>,
 }
 
 /// Which of its two spellings a secret was given in.
@@ -74,6 +82,10 @@ pub(super) fn gather(sources: &Sources, problems: &mut Vec<Problem>) -> Gathered
         let mut unknown_sections = Vec::new();
         for entry in layer {
             if unknown_sections.iter().any(|section| entry.key.starts_with(section)) {
+                continue;
+            }
+            if communications::is_about_rules(&entry) {
+                gathered.rules.extend(communications::read(entry, problems));
                 continue;
             }
             let Some(target) = target_of(&entry, &mut unknown_sections, problems) else { continue };
@@ -296,7 +308,7 @@ fn variable_names() -> Vec<String> {
 
 /// The known key that `dotted` most probably stands for: one of the same name in another section, else the nearest.
 fn nearest_key(dotted: &str) -> String {
-    let mut known = Vec::new();
+    let mut known = vec![RULE.to_owned()];
     for key in KEYS {
         known.push(key.dotted());
         if key.is_secret() {
@@ -312,7 +324,7 @@ fn nearest_key(dotted: &str) -> String {
 }
 
 /// The candidate with the fewest slips from `name`; case, and `-` for `_`, are no slips.
-pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = |text: &str| text.to_lowercase().replace('-', "_");
     // A name that long is a mistake of another kind, and the distance costs its length for every candidate.
     let name: String = folded(name).chars().take(100).collect();

@@ -47,6 +47,8 @@ pub enum Kind {
     Origins,
     /// IP addresses and networks, and words that stand for some of them; a list.
     Networks,
+    /// Ports of TCP; a list.
+    Ports,
     /// A country or region by its two letters (ISO 3166).
     Region,
     /// A value that is never shown.
@@ -68,6 +70,6 @@ pub enum SecretForm {
 impl Kind {
     /// Whether several values are written, separated by commas or white space, or as a list of TOML.
     pub(super) fn is_list(self) -> bool {
-        matches!(self, Self::Origins | Self::Networks)
+        matches!(self, Self::Origins | Self::Networks | Self::Ports)
     }
 }

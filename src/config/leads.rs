@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Setting;
 use super::lists;
 use super::problem::Place;
-use super::sections::{Checked, IN_THE_TABLE};
+use super::sections::Checked;
 use super::value::Value;
 use crate::kernel::loopback::is_loopback;
 use crate::kernel::secret::Secret;
@@ -73,9 +73,6 @@ impl Checked {
             Some(Value::Origins(origins)) => origins.clone(),
             _ => Vec::new(),
         };
-        let Some(Value::Switch(allow_originless)) = self.0.get("leads.allow_originless") else {
-            unreachable!("{IN_THE_TABLE}")
-        };
         let chat_id = self.find_secret("leads.chat_id");
         let delivery = match self.word("leads.delivery") {
             "worker" => Delivery::Worker,
@@ -85,7 +82,7 @@ impl Checked {
         };
         LeadsConfig {
             allowed_origins: origins,
-            allow_originless: *allow_originless,
+            allow_originless: self.switch("leads.allow_originless"),
             rate_limit_per_hour: self.integer("leads.rate_limit_per_hour"),
             min_fill_ms: self.integer("leads.min_fill_ms"),
             max_body_bytes: self.count("leads.max_body_bytes"),

@@ -13,6 +13,8 @@ const ORIGIN_ADVICE: &str =
 const NETWORK_ADVICE: &str =
     "write addresses or networks such as \"10.0.0.0/8\", or the words loopback and private, or none alone";
 
+pub(super) const PORT_ADVICE: &str = "write ports from 1 to 65535, such as 443 or [443, 8443]";
+
 /// What a list names, one by one.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c == ',' || c.is_whitespace()).filter(|entry| !entry.is_empty())
@@ -51,6 +53,25 @@ pub(super) fn origin(entry: &str) -> Result<String, Refusal> {
         return refuse("an origin has no wildcard", "name each host");
     }
     Ok(url.origin().ascii_serialization())
+}
+
+/// The ports of `text`, each once.
+pub(super) fn ports(text: &str) -> Result<Vec<u16>, Refusal> {
+    let mut ports = Vec::new();
+    for entry in entries(text) {
+        match entry.parse::<u16>() {
+            Ok(port) if port > 0 && entry.bytes().all(|byte| byte.is_ascii_digit()) => {
+                if !ports.contains(&port) {
+                    ports.push(port);
+                }
+            }
+            _ => return refuse("an entry is no port", PORT_ADVICE),
+        }
+    }
+    match ports.is_empty() {
+        true => refuse("the list of ports is empty", PORT_ADVICE),
+        false => Ok(ports),
+    }
 }
 
 /// The networks that `text` names.

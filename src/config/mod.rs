@@ -17,6 +17,7 @@
 //! **Not here.** Reloading: a changed configuration takes a restart.
 
 mod amounts;
+mod communications;
 mod file;
 mod gather;
 mod keys;
@@ -28,12 +29,18 @@ mod reference;
 mod rules;
 mod sections;
 mod sources;
+mod table;
 mod value;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use keys::{KEYS, Key};
+pub(crate) use amounts::parse_length;
+pub(crate) use communications::RULE;
+pub use communications::{CommunicationRule, CommunicationsConfig};
+pub(crate) use gather::nearest;
+pub use keys::Key;
 pub use kind::{Kind, SecretForm};
 pub use leads::{Delivery, LeadsConfig};
 pub(crate) use problem::one_line;
@@ -44,6 +51,8 @@ pub use sections::{
     Synchronous, TelegramConfig,
 };
 pub use sources::{DEFAULT_FILE, Sources};
+pub use table::KEYS;
+pub use webhooks::{AnalyticsConfig, EventsConfig, WebhooksConfig};
 
 /// The checked configuration. Give each component its own section only.
 #[derive(Clone, Debug)]
@@ -61,6 +70,14 @@ pub struct Config {
     pub telegram: TelegramConfig,
     /// `[leads]`
     pub leads: LeadsConfig,
+    /// `[webhooks]`
+    pub webhooks: WebhooksConfig,
+    /// `[events]`
+    pub events: EventsConfig,
+    /// `[analytics]`
+    pub analytics: AnalyticsConfig,
+    /// `[communications]`
+    pub communications: CommunicationsConfig,
     /// `[jobs]`
     pub jobs: JobsConfig,
     file: Option<PathBuf>,
@@ -107,16 +124,21 @@ impl Config {
             }
         }
         let checked = sections::Checked(values);
-        rules::check(&checked, &settings, &broken, &mut problems);
+        rules::check(&checked, &settings, &broken, sources.is_dev, &mut problems);
         if !problems.is_empty() {
             problems.sort_by_key(rank);
             return Err(ConfigErrors::new(problems));
         }
         let file = sources.file.map(|file| file.path);
-        Ok(Self::of(&checked, file, settings))
+        Ok(Self::of(&checked, gathered.rules, file, settings))
     }
 
-    fn of(checked: &sections::Checked, file: Option<PathBuf>, settings: Vec<Setting>) -> Self {
+    fn of(
+        checked: &sections::Checked,
+        rules: Vec<CommunicationRule>,
+        file: Option<PathBuf>,
+        settings: Vec<Setting>,
+    ) -> Self {
         let mut config = Self {
             store: checked.store(),
             http: checked.http(),
@@ -124,6 +146,10 @@ impl Config {
             bot: checked.bot().expect("the rules have seen that `remote` has its address and its secret"),
             telegram: checked.telegram(),
             leads: checked.leads(),
+            webhooks: checked.webhooks(),
+            events: checked.events(),
+            analytics: checked.analytics(),
+            communications: checked.communications(rules),
             jobs: checked.jobs(),
             file,
             settings,
@@ -188,6 +214,8 @@ fn refused(key: &Key, found: Option<&gather::Found>, origin: Origin, refusal: va
         gather::Written::Plain(text) | gather::Written::Quoted(text) | gather::Written::Number(text) => Some(text),
         gather::Written::List(text) if key.kind.is_list() => Some(text),
         gather::Written::List(_)
+        | gather::Written::Numbers(_)
+        | gather::Written::Tables(_)
         | gather::Written::Switch(_)
         | gather::Written::Other(_)
         | gather::Written::Section => None,

@@ -95,7 +95,7 @@ pub struct ConfigErrors {
 }
 
 impl ConfigErrors {
-    pub(super) fn new(problems: Vec<Problem>) -> Self {
+    pub(crate) fn new(problems: Vec<Problem>) -> Self {
         Self { problems }
     }
 

@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use super::amounts::{duration_text, size_text};
-use super::keys::{KEYS, Key, section_names};
+use super::keys::{Key, section_names};
 use super::kind::Kind;
+use super::table::KEYS;
 
 use crate::kernel::secret::Secret;
 
@@ -26,9 +27,34 @@ pub fn commented_file(secret: &Secret) -> String {
         write_line(&mut text, &format!("\n[{section}]"));
         let keys: Vec<_> = KEYS.iter().filter(|key| key.section == section).map(|key| paragraph(key, secret)).collect();
         text.push_str(&keys.join("\n"));
+        if section == "communications" {
+            text.push_str(RULE_EXAMPLE);
+        }
     }
     text
 }
+
+/// A rule as it may be written; nobody takes it for a decision.
+const RULE_EXAMPLE: &str = r#"
+# A rule sends a message when something happens: for each event of this type (or of a prefix, such
+# as "lead.*"), the content block of this name goes to this chat. As many as needed, each with its
+# own [[communications.rule]]; they are written in this file only.
+# [[communications.rule]]
+# event = "lead.received"
+# block = "event_lead_received"
+# chat = -1001234567890
+"#;
+
+/// What a rule has, for `docs/configuration.md`.
+const RULE_TABLE: &str = "
+`[[communications.rule]]`, as many as needed, in the file only:
+
+| key | value | what it does |
+|---|---|---|
+| `event` | a type, or a prefix with `.*` | The events of the installation that the rule is about. |
+| `block` | name of a content block | The text that is sent, with the event's values in it. |
+| `chat` | id of a chat | The chat that it is sent to. |
+";
 
 fn paragraph(key: &Key, secret: &Secret) -> String {
     let bounds = match (key.kind, rule(key.kind)) {
@@ -67,6 +93,7 @@ fn example(kind: Kind) -> &'static str {
 fn toml_of(kind: Kind, default: &str) -> String {
     match kind {
         Kind::Integer { .. } | Kind::Switch => default.to_owned(),
+        Kind::Ports => format!("[{default}]"),
         _ => format!("\"{default}\""),
     }
 }
@@ -83,6 +110,9 @@ pub fn key_tables() -> String {
             let value = rule(key.kind);
             let row = format!("| `{}` | {value} | {default} | {} | {} |", key.name, variables(key), key.doc);
             write_line(&mut text, &row);
+        }
+        if section == "communications" {
+            text.push_str(RULE_TABLE);
         }
         text.push('\n');
     }
@@ -115,6 +145,7 @@ fn rule(kind: Kind) -> String {
         Kind::Switch => "true, false".to_owned(),
         Kind::Origins => "list of origins".to_owned(),
         Kind::Networks => "list of addresses and networks".to_owned(),
+        Kind::Ports => "list of ports".to_owned(),
         Kind::Region => "two letters".to_owned(),
     }
 }

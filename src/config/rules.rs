@@ -5,11 +5,17 @@ use url::Url;
 use super::Setting;
 use super::problem::{Origin, Place, Problem, Warning};
 use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
-use super::{Config, leads, sections::TelegramConfig};
+use super::{Config, communications, leads, sections::TelegramConfig, webhooks};
 use crate::kernel::loopback::is_loopback;
 
 /// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
-pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], problems: &mut Vec<Problem>) {
+pub(super) fn check(
+    checked: &Checked,
+    settings: &[Setting],
+    broken: &[String],
+    is_dev: bool,
+    problems: &mut Vec<Problem>,
+) {
     let mut report = |key: &str, what: String, advice: String| {
         let setting = settings.iter().find(|setting| setting.key.dotted() == key);
         let (value, origin) = setting.map_or((None, Origin::from(Place::Default)), |setting| {
@@ -44,6 +50,7 @@ pub(super) fn check(checked: &Checked, settings: &[Setting], broken: &[String], 
         }
     }
     leads::check(checked, broken, &mut report);
+    webhooks::check(checked, is_dev, &mut report);
 }
 
 /// What `config check` and the start-up say about a configuration that is valid.
@@ -57,6 +64,8 @@ pub(super) fn warnings(config: &Config) -> Vec<Warning> {
     bot_warnings(&config.bot, config.setting("bot.remote_url").value.is_some(), &mut warn);
     telegram_warnings(&config.telegram, &config.bot, &mut warn);
     leads::warnings(&config.leads, &config.settings, &mut warn);
+    webhooks::warnings(&config.webhooks, &mut warn);
+    communications::warnings(&config.communications, config.telegram.token.is_some(), &mut warn);
     for setting in config.settings.iter().filter(|setting| setting.key.is_secret()) {
         let directly = setting.origin.content_of.is_none();
         match &setting.origin.place {

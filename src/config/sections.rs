@@ -198,6 +198,27 @@ impl Checked {
         }
     }
 
+    pub(super) fn find_path(&self, key: &str) -> Option<PathBuf> {
+        match self.0.get(key)? {
+            Value::Path(path) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn switch(&self, key: &str) -> bool {
+        match self.0.get(key) {
+            Some(Value::Switch(is_on)) => *is_on,
+            _ => unreachable!("{IN_THE_TABLE}"),
+        }
+    }
+
+    pub(super) fn networks(&self, key: &str) -> Vec<IpNet> {
+        match self.0.get(key) {
+            Some(Value::Networks(networks)) => networks.clone(),
+            _ => unreachable!("{IN_THE_TABLE}"),
+        }
+    }
+
     pub(super) fn integer(&self, key: &str) -> u32 {
         self.find_integer(key).expect(IN_THE_TABLE)
     }
@@ -219,9 +240,8 @@ impl Checked {
     }
 
     pub(super) fn store(&self) -> StoreConfig {
-        let Some(Value::Path(data_dir)) = self.0.get("store.data_dir") else { unreachable!("{IN_THE_TABLE}") };
         StoreConfig {
-            data_dir: data_dir.clone(),
+            data_dir: self.find_path("store.data_dir").expect(IN_THE_TABLE),
             synchronous: if self.word("store.synchronous") == "full" { Synchronous::Full } else { Synchronous::Normal },
             readers: self.integer("store.readers"),
             queue: self.count("store.queue"),
@@ -234,12 +254,11 @@ impl Checked {
 
     pub(super) fn http(&self) -> HttpConfig {
         let Some(Value::Address(listen)) = self.0.get("http.listen") else { unreachable!("{IN_THE_TABLE}") };
-        let Some(Value::Networks(proxies)) = self.0.get("http.trusted_proxies") else { unreachable!("{IN_THE_TABLE}") };
         HttpConfig {
             listen: *listen,
             shutdown_timeout: self.duration("http.shutdown_timeout"),
             body_limit_bytes: usize::try_from(self.size("http.body_limit")).expect("its bound is 64 MB"),
-            trusted_proxies: proxies.clone(),
+            trusted_proxies: self.networks("http.trusted_proxies"),
         }
     }
 

@@ -17,6 +17,8 @@ pub struct Sources {
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) set: Vec<String>,
     pub(super) flags: Vec<FlagValue>,
+    /// Whether it is `dev` that is configured, which may do what production may not.
+    pub(super) is_dev: bool,
 }
 
 #[derive(Clone)]
@@ -61,7 +63,7 @@ impl Sources {
         let of_directory = || Path::new(DEFAULT_FILE).exists().then(|| PathBuf::from(DEFAULT_FILE));
         let path = named.or_else(of_variable).or_else(of_directory);
         let file = path.map(|path| SourceFile { bytes: std::fs::read(&path).map_err(std::sync::Arc::new), path });
-        Self { file, environment, set, flags: Vec::new() }
+        Self { file, environment, set, ..Self::default() }
     }
 
     /// Without the file, whoever named it.
@@ -92,6 +94,13 @@ impl Sources {
     #[must_use]
     pub(crate) fn without_variable(mut self, name: &str) -> Self {
         self.environment.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// For `dev`, which may do what production may not.
+    #[must_use]
+    pub(crate) fn of_dev(mut self) -> Self {
+        self.is_dev = true;
         self
     }
 

@@ -28,6 +28,7 @@ pub(super) enum Value {
     Switch(bool),
     Origins(Vec<String>),
     Networks(Vec<IpNet>),
+    Ports(Vec<u16>),
     Secret(Secret),
 }
 
@@ -54,6 +55,7 @@ impl Kind {
             }
             Written::Quoted(text) => Ok(text),
             Written::Number(text) if matches!(self, Self::Secret(SecretForm::ChatId)) => Ok(text),
+            Written::Number(text) | Written::Numbers(text) if matches!(self, Self::Ports) => Ok(text),
             Written::List(text) if self.is_list() => Ok(text),
             Written::Switch(word) if matches!(self, Self::Switch) => Ok(word),
             Written::Number(text) if whole_number => Ok(text),
@@ -61,7 +63,9 @@ impl Kind {
                 Ok(text)
             }
             Written::Number(_) => refuse(format!("{} is needed, this is a bare number", self.noun()), self.advice()),
-            Written::List(_) => refuse(format!("{} is needed, this is of type array", self.noun()), self.advice()),
+            Written::List(_) | Written::Numbers(_) | Written::Tables(_) => {
+                refuse(format!("{} is needed, this is of type array", self.noun()), self.advice())
+            }
             Written::Switch(_) => refuse(format!("{} is needed, this is of type boolean", self.noun()), self.advice()),
             Written::Other(found) => {
                 refuse(format!("{} is needed, this is of type {found}", self.noun()), self.advice())
@@ -86,6 +90,7 @@ impl Kind {
             Self::Switch => switch(text).map(Value::Switch),
             Self::Origins => lists::origins(text).map(Value::Origins),
             Self::Networks => lists::networks(text).map(Value::Networks),
+            Self::Ports => lists::ports(text).map(Value::Ports),
             Self::Region => region(text).map(Value::Word),
             Self::Secret(form) => secret(text, form).map(Value::Secret),
         }
@@ -97,6 +102,7 @@ impl Kind {
             Self::Duration { .. } => "a length of time",
             Self::Size { .. } => "a size",
             Self::Switch => "true or false",
+            Self::Ports => "a port or a list of ports",
             Self::Origins | Self::Networks => "text or a list of texts",
             _ => "text",
         }
@@ -108,6 +114,7 @@ impl Kind {
             Self::Duration { .. } => DURATION_ADVICE,
             Self::Size { .. } => SIZE_ADVICE,
             Self::Switch => "write true or false without quotes",
+            Self::Ports => lists::PORT_ADVICE,
             Self::Origins | Self::Networks => "write the entries in quotes, separated by commas",
             _ => "write it in quotes",
         }

@@ -8,6 +8,10 @@ use serde_json::json;
 
 use super::{Error, write_atomically};
 use crate::config::LeadsConfig;
+use crate::kernel::secret::Secret;
+use crate::kernel::store::Db;
+use crate::kernel::tenant::TenantId;
+use crate::tenants::{self, Role};
 
 const FILE_NAME: &str = "keys.json";
 
@@ -17,7 +21,7 @@ pub(crate) struct Keys {
     pub(crate) bot_secret: String,
     pub(crate) service_role_key: String,
     pub(crate) anon_key: String,
-    api_key: String,
+    pub(crate) api_key: String,
 }
 
 impl Keys {
@@ -35,6 +39,27 @@ impl Keys {
         let keys = Self { bot_secret: key(), service_role_key: key(), anon_key: key(), api_key: key() };
         write_atomically(&path, json!(keys).to_string().as_bytes())?;
         Ok(keys)
+    }
+
+    /// Makes the API key one of the installation's, with all of its rights. It is whatever the file has, also one that
+    /// was made before keys had their form.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn admit(&self, db: &Db) -> Result<(), tenants::Error> {
+        let key = Secret::new(self.api_key.clone());
+        let admitted = db.write(move |tx| tenants::ensure_key(tx, &TenantId::installation(), Role::Admin, &key)).await;
+        match admitted {
+            Err(tenants::Error::TokenTaken) => {
+                tracing::warn!("the api_key of the ready file was revoked; remove {FILE_NAME} from dev/ for new keys");
+                Ok(())
+            }
+            Err(tenants::Error::WeakToken) => {
+                tracing::warn!("the api_key in dev/{FILE_NAME} is too short to be a key, so /v1 is closed to it");
+                Ok(())
+            }
+            admitted => admitted,
+        }
     }
 
     /// Tells a waiting program that the server accepts connections, and how to speak to it.

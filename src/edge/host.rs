@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::backend::RemoteBackend;
-use super::http::{self, HttpState, ReadyCheck};
+use super::http::{self, HttpState, ReadyCheck, WebhookTools};
 use super::jobs::Driver;
 use super::telegram::{Client, TelegramSettings};
 use crate::app::{App, Parts};
@@ -68,8 +68,9 @@ impl Host {
     }
 
     /// What whoever installed this should still do, besides what the configuration's warnings say.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
-        self.app.lead_smoke_is_due().then_some(SMOKE_IS_DUE)
+    pub(crate) fn advice(&self) -> Vec<String> {
+        let smoke = self.app.lead_smoke_is_due().then(|| SMOKE_IS_DUE.to_owned());
+        [smoke, self.app.advice_on_webhooks()].into_iter().flatten().collect()
     }
 
     /// Where it will listen.
@@ -88,7 +89,11 @@ impl Host {
     /// Serves until the stop token is cancelled, and ends in order.
     pub(crate) async fn run(self, others: http::Router) {
         let Self { config, app, driver, listener, metrics, stop } = self;
-        let mut state = HttpState::new(app.db().clone(), &config.bot, &config.http, &config.leads, metrics.clone());
+        let Config { bot, events, http, leads, .. } = &config;
+        let sections = http::Sections { bot, events, http, leads };
+        let tools = app.webhooks().clone();
+        let webhooks = WebhookTools { egress: tools.egress, vault: tools.vault };
+        let mut state = HttpState::new(app.db().clone(), &sections, webhooks, metrics.clone());
         state.hands = app.lead_hands().clone();
         state.checks = checks(&app);
         let limits = state.limits;
@@ -157,7 +162,9 @@ fn messenger_for(
 fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
+    let events = Arc::clone(app);
     let leads = Arc::clone(app);
+    let webhooks = Arc::clone(app);
     let disk = app.db().clone();
     vec![
         ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
@@ -174,10 +181,12 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
             _ => Ok(()),
         }),
+        ReadyCheck::advice("events", move || events.advice_on_events()),
         ReadyCheck::advice("leads", move || {
             let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);
             nobody.or_else(|| leads.lead_smoke_is_due().then_some(SMOKE_IS_DUE)).map(str::to_owned)
         }),
+        ReadyCheck::advice("webhooks", move || webhooks.advice_on_webhooks()),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Deleting in small steps, so that whatever is pruned, a writer beside it does not notice.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -35,13 +36,55 @@ where
     }
 }
 
+/// How long one transaction deletes rows one by one: of the order of the flush that ends it, so that whoever writes
+/// meanwhile waits little longer than for another's write.
+const SHARE: Duration = Duration::from_millis(1);
+/// The pause after it, as a multiple of what it took, and the longest: four of five writes meet no delete at all.
+const REST: u32 = 4;
+const LONGEST_REST: Duration = Duration::from_millis(50);
+
+/// Deletes rows one by one, in transactions of about a millisecond, until `stop` is cancelled: for rows each of which has
+/// to be asked about. `delete` says whether it deleted the row; returns how many were.
+///
+/// # Errors
+/// The store's; what was deleted before stays deleted.
+pub(crate) async fn delete_each<F>(
+    db: &Db,
+    stop: &CancellationToken,
+    rows: Vec<i64>,
+    delete: F,
+) -> Result<u64, StoreError>
+where
+    F: Fn(&Tx<'_>, i64) -> Result<bool, StoreError> + Clone + Send + 'static,
+{
+    let rows = Arc::new(rows);
+    let (mut from, mut deleted) = (0, 0);
+    while from < rows.len() && !stop.is_cancelled() {
+        let (rows, delete) = (Arc::clone(&rows), delete.clone());
+        let begun = Instant::now();
+        let share = move |tx: &Tx<'_>| {
+            let begun = Instant::now();
+            let (mut done, mut deleted) = (from, 0);
+            while done < rows.len() && (done == from || begun.elapsed() < SHARE) {
+                deleted += u64::from(delete(tx, rows[done])?);
+                done += 1;
+            }
+            Ok::<_, StoreError>((done, deleted))
+        };
+        let (done, count) = db.settle(share).await?;
+        (from, deleted) = (done, deleted + count);
+        let _ = stop.run_until_cancelled(tokio::time::sleep((begun.elapsed() * REST).min(LONGEST_REST))).await;
+    }
+    Ok(deleted)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
     use tokio_util::sync::CancellationToken;
 
-    use super::{BATCH, PAUSE, delete_in_batches};
+    use super::{BATCH, PAUSE, delete_each, delete_in_batches};
     use crate::kernel::clock::Clock;
     use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 
@@ -86,6 +129,20 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         assert_eq!(delete_in_batches(&db, &stop, delete).await.unwrap(), BATCH as u64);
+        db.close().await;
+    }
+
+    #[tokio::test]
+    async fn rows_are_deleted_one_by_one_but_those_that_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path());
+        fill(&db, 300).await;
+        let delete = |tx: &Tx<'_>, n: i64| Ok(n % 3 != 0 && tx.execute("DELETE FROM numbers WHERE n = ?1", [n])? == 1);
+        let rows: Vec<i64> = (1..=310).collect();
+        assert_eq!(delete_each(&db, &CancellationToken::new(), rows.clone(), delete).await.unwrap(), 200);
+        let stop = CancellationToken::new();
+        stop.cancel();
+        assert_eq!(delete_each(&db, &stop, rows, |_, _| Ok(true)).await.unwrap(), 0);
         db.close().await;
     }
 }

@@ -3,10 +3,15 @@
 
 use serde::Serialize;
 
+use super::sql;
 use crate::kernel::store::{StoreError, Tx};
 
 /// Counts stop here, and then mean "that many or more": nobody acts on the difference.
 pub(crate) const COUNT_CAP: i64 = 10_000;
+
+/// Fresh events, and refused ones, that are looked at for the oldest. Rows are nearly in the order in which they came, and
+/// no refused one is older than the three hours of its attempts.
+const LOOKED_AT: i64 = 256;
 
 /// The events of all tenants that are not published.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,6 +31,8 @@ pub(crate) struct Health {
 /// # Errors
 /// The store's.
 pub(crate) fn health(tx: &Tx<'_>) -> Result<Health, StoreError> {
-    let _ = tx;
-    Ok(Health::default())
+    let (pending, refused, failed) = sql::health::counts(tx, COUNT_CAP)?;
+    let oldest = sql::health::oldest_pending(tx, LOOKED_AT)?;
+    let oldest_pending_age_ms = oldest.map(|at| tx.now().saturating_sub(at).max(0));
+    Ok(Health { pending, refused, oldest_pending_age_ms, failed })
 }

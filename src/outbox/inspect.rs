@@ -40,6 +40,15 @@ impl EventStatus {
         }
     }
 
+    /// The status of a row with these times.
+    pub(super) fn of(published_at: Option<UnixMs>, failed_at: Option<UnixMs>) -> Self {
+        match (published_at, failed_at) {
+            (_, Some(_)) => Self::Failed,
+            (Some(_), None) => Self::Published,
+            (None, None) => Self::Pending,
+        }
+    }
+
     /// The status of that word.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
@@ -160,6 +169,65 @@ pub(crate) struct WholeEvent {
     pub(crate) data: Box<RawValue>,
 }
 
+/// Rows that one page looks at, at most: filters that no index serves answer a short page and where to go on.
+const LOOKED_AT: usize = 1000;
+
+/// A page that is being filled, row by row.
+#[derive(Debug)]
+pub(super) struct Gathering<'f> {
+    tenant: &'f TenantId,
+    filter: &'f EventFilter,
+    /// How many items are still wanted, and how many rows may still be looked at.
+    wanted: usize,
+    looks: usize,
+    items: Vec<(i64, EventRow)>,
+    last: Option<Cursor>,
+    leaves: bool,
+}
+
+impl<'f> Gathering<'f> {
+    pub(super) fn new(tenant: &'f TenantId, filter: &'f EventFilter, limit: i64) -> Self {
+        let wanted = usize::try_from(limit.clamp(1, LONGEST_PAGE)).unwrap_or(1);
+        Self { tenant, filter, wanted, looks: LOOKED_AT, items: Vec::new(), last: None, leaves: false }
+    }
+
+    /// Whether the row that has come may be looked at; if not, the page ends before it.
+    pub(super) fn goes_on(&mut self) -> bool {
+        self.leaves = self.wanted == 0 || self.looks == 0;
+        !self.leaves
+    }
+
+    /// Whether a row is of the tenant whose events these are.
+    pub(super) fn is_of(&self, tenant: &[u8]) -> bool {
+        tenant == self.tenant.as_str().as_bytes()
+    }
+
+    /// Takes a row; the event of one that is the tenant's.
+    pub(super) fn take(&mut self, row: i64, cursor: Cursor, event: Option<EventRow>) {
+        self.looks -= 1;
+        self.last = Some(cursor);
+        let EventFilter { status, event_type } = self.filter;
+        let is_wanted = |event: &EventRow| {
+            status.is_none_or(|status| status == event.status)
+                && event_type.as_ref().is_none_or(|wanted| *wanted == event.event_type)
+        };
+        if let Some(event) = event.filter(is_wanted) {
+            self.wanted -= 1;
+            self.items.push((row, event));
+        }
+    }
+
+    /// Whether the page is full, or has looked at enough.
+    pub(super) fn has_left(&self) -> bool {
+        self.leaves
+    }
+
+    /// The rows and the page.
+    pub(super) fn end(self) -> Page<(i64, EventRow)> {
+        Page { items: self.items, next: self.last.filter(|_| self.leaves) }
+    }
+}
+
 /// A page of a tenant's events: the waiting ones by when they are due, all others by id, the newest first.
 ///
 /// # Errors
@@ -171,16 +239,66 @@ pub(crate) fn events(
     after: Option<&Cursor>,
     limit: i64,
 ) -> Result<Page<EventRow>, Error> {
-    let _ = (tx, tenant, filter, after, limit);
-    Ok(Page { items: Vec::new(), next: None })
+    let mut gathering = Gathering::new(tenant, filter, limit);
+    match filter.status {
+        Some(EventStatus::Pending) => gather_pending(tx, due_after(after)?, &mut gathering)?,
+        Some(EventStatus::Failed) => sql::lists::gather_failed(tx, tenant, id_after(after)?, &mut gathering)?,
+        Some(EventStatus::Published) | None => {
+            sql::lists::gather_by_id(tx, tenant, id_after(after)?, &mut gathering)?;
+        }
+    }
+    let Page { items, next } = gathering.end();
+    Ok(Page { items: items.into_iter().map(|(_, event)| event).collect(), next })
 }
 
-/// A tenant's event.
+/// Those that nobody has refused come first: they are due at once.
+fn gather_pending(
+    tx: &Tx<'_>,
+    (due, row): (Option<UnixMs>, i64),
+    gathering: &mut Gathering<'_>,
+) -> Result<(), StoreError> {
+    let refused = match due {
+        Some(due) => (due, row),
+        None => {
+            sql::lists::gather_fresh(tx, row, gathering)?;
+            (i64::MIN, i64::MIN)
+        }
+    };
+    if gathering.has_left() {
+        return Ok(());
+    }
+    sql::lists::gather_refused(tx, refused, gathering)
+}
+
+const OTHER_LIST: &str = "must be the `next` of a page of the same list";
+
+pub(super) fn id_after(after: Option<&Cursor>) -> Result<Option<&[u8]>, Error> {
+    match after {
+        None => Ok(None),
+        Some(Cursor::Id(id)) => Ok(Some(id)),
+        Some(Cursor::Due(..)) => Err(Error::invalid_request("after", OTHER_LIST)),
+    }
+}
+
+fn due_after(after: Option<&Cursor>) -> Result<(Option<UnixMs>, i64), Error> {
+    match after {
+        None => Ok((None, i64::MIN)),
+        Some(Cursor::Due(due, row)) => Ok((*due, *row)),
+        Some(Cursor::Id(_)) => Err(Error::invalid_request("after", OTHER_LIST)),
+    }
+}
+
+/// A tenant's event with its data; `null` for data that is no JSON, which only a program with the checks switched off
+/// can write.
 ///
 /// # Errors
 /// The store's.
 pub(crate) fn find(tx: &Tx<'_>, tenant: &TenantId, event_id: &str) -> Result<Option<WholeEvent>, StoreError> {
-    sql::lists::find(tx, tenant, event_id)
+    let found = sql::lists::find(tx, tenant, event_id)?;
+    Ok(found.map(|(event, payload)| {
+        let data = RawValue::from_string(payload).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        WholeEvent { event, data }
+    }))
 }
 
 pub(super) fn instant<S: Serializer>(at: &UnixMs, to: S) -> Result<S::Ok, S::Error> {

@@ -1,7 +1,7 @@
 //! What a person may do about events: have them handed over again.
 
-use super::Error;
-use super::inspect::Cursor;
+use super::inspect::{Cursor, EventFilter, EventStatus, Gathering, Page, id_after};
+use super::{Error, OUTBOX_EVENTS, sql};
 use crate::kernel::store::Tx;
 use crate::kernel::tenant::TenantId;
 
@@ -19,8 +19,20 @@ pub(crate) enum Retried {
 /// # Errors
 /// [`Error::NotFound`], [`Error::AlreadyPublished`], the store's.
 pub(crate) fn retry(tx: &Tx<'_>, tenant: &TenantId, event_id: &str) -> Result<Retried, Error> {
-    let _ = (tx, tenant, event_id);
-    Err(Error::NotFound)
+    let (row, status) = sql::lists::find_status(tx, tenant, event_id)?.ok_or(Error::NotFound)?;
+    let retried = match status {
+        EventStatus::Published => return Err(Error::AlreadyPublished),
+        EventStatus::Failed => {
+            sql::retry::reopen(tx, row)?;
+            Retried::Reopened
+        }
+        EventStatus::Pending => {
+            sql::retry::hasten(tx, row)?;
+            Retried::Hastened
+        }
+    };
+    tx.wake(OUTBOX_EVENTS);
+    Ok(retried)
 }
 
 /// Which failed events, a batch at a time.
@@ -30,7 +42,7 @@ pub(crate) struct FailedOnes {
     pub(crate) event_type: Option<String>,
     /// Behind this one; where the batch before ended.
     pub(crate) after: Option<Cursor>,
-    /// How many are looked at.
+    /// How many are opened again at once, 1 to 200.
     pub(crate) limit: i64,
 }
 
@@ -48,6 +60,16 @@ pub(crate) struct Batch {
 /// # Errors
 /// [`Error::Invalid`] for a cursor of another list; the store's.
 pub(crate) fn retry_failed(tx: &Tx<'_>, tenant: &TenantId, which: &FailedOnes) -> Result<Batch, Error> {
-    let _ = (tx, tenant, which);
-    Ok(Batch { retried: 0, next: None })
+    let filter = EventFilter { status: Some(EventStatus::Failed), event_type: which.event_type.clone() };
+    let mut gathering = Gathering::new(tenant, &filter, which.limit);
+    sql::lists::gather_failed(tx, tenant, id_after(which.after.as_ref())?, &mut gathering)?;
+    let Page { items, next } = gathering.end();
+    let mut retried = 0;
+    for (row, _) in &items {
+        retried += usize::from(sql::retry::reopen(tx, *row)?);
+    }
+    if retried > 0 {
+        tx.wake(OUTBOX_EVENTS);
+    }
+    Ok(Batch { retried, next })
 }

@@ -111,7 +111,7 @@ fn is_fit(event_id: &str) -> bool {
 
 /// What is signed and sent. The event's data is the text that came, byte for byte: whoever would take it apart and put
 /// it together again would change numbers that do not fit his own.
-fn body(event: &StoredEvent) -> String {
+pub(super) fn body(event: &StoredEvent) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     format!(
         r#"{{"id":{},"type":{},"version":{},"tenant":{},"aggregate":{{"type":{},"id":{}}},"timestamp":{},"data":{}}}"#,

@@ -1,6 +1,7 @@
 //! Webhooks: every event goes to the endpoints that its tenant has subscribed, signed, and is repeated until it is taken.
 
 mod attempt;
+mod deliver;
 pub(crate) mod delivery;
 pub(crate) mod egress;
 mod endpoint;
@@ -9,6 +10,7 @@ pub(crate) mod health;
 mod id;
 pub(crate) mod inspect;
 mod page;
+pub(crate) mod probe;
 pub(crate) mod prune;
 pub(crate) mod recover;
 mod resolve;
@@ -22,6 +24,7 @@ mod transport;
 mod vault;
 
 pub(crate) use attempt::{Outcome, Trigger, record_test};
+pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{
     DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
@@ -32,7 +35,7 @@ pub(crate) use page::Page;
 pub(crate) use recover::resend;
 pub(crate) use resolve::Resolver;
 pub(crate) use response::ErrorClass;
-pub(crate) use transport::{Answer, Target, Transport, TransportError, TransportSettings, WebhookHeaders};
+pub(crate) use transport::{Transport, TransportError, TransportSettings};
 pub(crate) use vault::{Vault, VaultError};
 
 use crate::kernel::store::{StoreError, Wake};

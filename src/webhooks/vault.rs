@@ -92,6 +92,19 @@ impl Vault {
         Ok(Self(Arc::new(Inner { path, cipher })))
     }
 
+    /// The same without a look at the key, whose faults are told at its first use then.
+    pub(crate) fn at(data_dir: &Path) -> Self {
+        Self(Arc::new(Inner { path: data_dir.join(KEY_FILE), cipher: Mutex::default() }))
+    }
+
+    /// Whether there is a key.
+    ///
+    /// # Errors
+    /// The key's file is there and cannot be used.
+    pub(crate) fn has_key(&self) -> Result<bool, VaultError> {
+        Ok(self.cipher()?.is_some())
+    }
+
     /// Seals a secret for the endpoint of that id. `is_first` says that nothing is sealed yet: only then is a missing key
     /// made, for a new one would not open what is there.
     ///
@@ -139,7 +152,8 @@ impl Vault {
         self.0.cipher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wrong_key(&self) -> VaultError {
+    /// What is in the file is no secret that this key has sealed.
+    pub(super) fn wrong_key(&self) -> VaultError {
         VaultError::WrongKey { path: self.0.path.clone() }
     }
 }

@@ -36,3 +36,9 @@ async fn golden_schema() {
     let head = "-- The schema as the migrations leave it. Written by `make bless`; nothing reads it but people.\n\n";
     assert_golden("schema/current.sql", &format!("{head}{};\n", parts.join(";\n\n")));
 }
+
+/// What our own events are, for those who receive them.
+#[test]
+fn golden_events() {
+    assert_golden("docs/events.md", &pillarbox::kernel::events::catalogue_markdown());
+}

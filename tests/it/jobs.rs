@@ -12,9 +12,18 @@ use crate::harness::{Place, Process, text, until};
 #[test]
 fn a_job_that_the_request_itself_wakes_runs_for_the_one_who_asked() {
     let dev = Dev::start(&["store.ballast=0"]);
-    for job in
-        ["bot-outbox-poll", "telegram-send", "backend-calls", "housekeeping", "lead-notifications", "ledger-prune"]
-    {
+    for job in [
+        "bot-outbox-poll",
+        "telegram-send",
+        "backend-calls",
+        "housekeeping",
+        "lead-notifications",
+        "ledger-prune",
+        "outbox-prune",
+        "outbox-relay",
+        "webhooks-deliver",
+        "webhooks-sweep",
+    ] {
         for _ in 0..3 {
             let ran = dev.command(&["jobs", "run", job, "--json"]);
             let said = String::from_utf8_lossy(&ran.stdout);

@@ -6,6 +6,9 @@ use super::Stage;
 const FORM_POSTS_TO: &str = "http://127.0.0.1:8080";
 /// Where Python serves that page as the example is printed.
 const FORM_IS_AT: &str = "http://localhost:3000";
+/// An event that the demo's receiver has subscribed to.
+const ORDER: &str =
+    r#"{"type":"order.paid","version":1,"aggregate":{"type":"order","id":"42"},"data":{"total":"9.90"}}"#;
 /// The least that makes a lead.
 const LEAD: &str = concat!(
     r#"{"schema_version":1,"request_id":"IP-20261130-TRYIT1","form_version":"1","form_fill_ms":20000,"#,
@@ -32,6 +35,12 @@ pub(super) fn tell(stage: &Stage<'_>) {
             println!("Fill in the form, at {origin}/lead-form.html (not 127.0.0.1, which is another origin):");
             println!("  python3 -m http.server 3000 --bind 127.0.0.1 --directory docs/examples");
         }
+    }
+    if stage.sends_here {
+        println!("Post an event of your own, and look at what the receiver got, at the end of the list:");
+        println!("  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\", stage.api_key);
+        println!("    -d '{ORDER}' {}/v1/events", stage.url);
+        println!("  curl -s {}/dev/sink/crm/requests", stage.fake);
     }
     println!("Emit an event, as a backend does:");
     println!("  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\", stage.bot_secret);

@@ -7,6 +7,8 @@
 
 mod changes;
 mod closing;
+mod receiver;
+mod server;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use crate::kernel::store::{Db, StoreError, Tx};
 use crate::leads::inspect::Listed;
 use crate::leads::{self, NotificationStatus};
 use changes::Told;
+use receiver::Receiver;
 
 const SCENARIO: &str = include_str!("../../../fixtures/demo.json");
 /// How long a step may take to come to rest, in real time.
@@ -42,6 +45,8 @@ struct Step {
     sql: Vec<String>,
     /// `POST /dev/telegram/faults`.
     fault: Option<Value>,
+    /// What is done with the receiver of webhooks.
+    webhook: Option<receiver::Change>,
     /// `POST /bot/events` with these bodies. `{run}` stands for this playing of the demo.
     #[serde(default)]
     emit: Vec<Value>,
@@ -51,6 +56,9 @@ struct Step {
     /// Moves the clock to the next retry, this often.
     #[serde(default)]
     retries: u32,
+    /// Moves the clock to the next attempt of a webhook, this often.
+    #[serde(default)]
+    attempts: u32,
     /// `pillarbox outbox retry` of what has died in this demo.
     #[serde(default)]
     retry_dead: bool,
@@ -65,6 +73,9 @@ pub(crate) struct Stage<'a> {
     /// Its Telegram.
     pub(crate) fake: &'a str,
     pub(crate) bot_secret: &'a str,
+    pub(crate) api_key: &'a str,
+    /// Whether webhooks may be sent to this machine.
+    pub(crate) sends_here: bool,
     pub(crate) leads: &'a LeadsConfig,
     pub(crate) db: &'a Db,
     pub(crate) stop: &'a CancellationToken,
@@ -94,9 +105,10 @@ pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
     println!("pillarbox dev on {url}: no token, no network, everything in {}", db.dir().display());
     println!("It plays fixtures/demo.json against itself; below each step is what was done and what came of it.");
     let mut told = Told::begin(&player).await?;
+    let mut receiver = Receiver::default();
     for (number, step) in steps.iter().enumerate() {
         println!("\n{bold}{:>2}. {}{plain}", number + 1, step.say);
-        let played = player.play(step, &mut told).await;
+        let played = player.play(step, &mut told, &mut receiver).await;
         if stop.is_cancelled() {
             return Ok(());
         }
@@ -107,8 +119,11 @@ pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
 }
 
 impl Player<'_> {
-    async fn play(&self, step: &Step, told: &mut Told) -> anyhow::Result<()> {
+    async fn play(&self, step: &Step, told: &mut Told, receiver: &mut Receiver) -> anyhow::Result<()> {
         self.sql(step.setup.clone()).await?;
+        if let Some(change) = &step.webhook {
+            receiver.change(self, change).await?;
+        }
         for statement in &step.sql {
             println!("      sql> {statement}");
         }
@@ -119,13 +134,15 @@ impl Player<'_> {
         }
         self.emit(&step.emit).await?;
         self.post_leads(&step.leads).await?;
-        self.rest().await?;
-        self.retries(step.retries).await?;
+        self.rest(receiver).await?;
+        self.retries(step.retries, receiver).await?;
+        self.attempts(step.attempts, receiver).await?;
         if step.retry_dead {
             self.retry_dead().await?;
-            self.rest().await?;
+            self.rest(receiver).await?;
         }
         told.tell(self).await?;
+        receiver.tell(self).await?;
         match &step.ask {
             Some(query) => self.ask(query.clone()).await,
             None => Ok(()),
@@ -138,6 +155,7 @@ impl Player<'_> {
                 tx.execute(statement, [])?;
             }
             tx.wake(crate::backend::BOT_EVENTS);
+            tx.wake(crate::outbox::OUTBOX_EVENTS);
             Ok::<_, StoreError>(())
         };
         Ok(self.stage.db.write(all).await?)
@@ -177,22 +195,38 @@ impl Player<'_> {
     }
 
     /// Moves the clock to the moment at which the next waiting subject is due, and lets it be tried.
-    async fn retries(&self, times: u32) -> anyhow::Result<()> {
+    async fn retries(&self, times: u32, receiver: &Receiver) -> anyhow::Result<()> {
         let mut moved_s = 0;
         for _ in 0..times {
             let stats = self.stage.db.read(inspect::stats).await?;
             let due = stats.waiting.iter().filter_map(|waiting| parse_rfc3339(&waiting.next_retry_at)).min();
             let Some(due) = due else { break };
-            let seconds = (due - self.stage.db.clock().now()).max(0).unsigned_abs().div_ceil(1000);
-            self.post(&format!("{}/dev/clock/advance", self.stage.url), &json!({ "seconds": seconds })).await?;
-            moved_s += seconds;
-            self.rest().await?;
+            moved_s += self.advance_to(due).await?;
+            self.rest(receiver).await?;
         }
         if moved_s > 0 {
             let hours = moved_s / 3600;
             println!("      POST /dev/clock/advance, {times} times, each to the next try: {hours} hours in all");
         }
         Ok(())
+    }
+
+    /// Moves the clock to the moment at which a webhook is tried again, and lets it be.
+    async fn attempts(&self, times: u32, receiver: &Receiver) -> anyhow::Result<()> {
+        for _ in 0..times {
+            let Some(due) = receiver.next_attempt(self).await? else { break };
+            let seconds = self.advance_to(due).await?;
+            println!("      POST /dev/clock/advance, to the next attempt: {seconds} seconds");
+            self.rest(receiver).await?;
+        }
+        Ok(())
+    }
+
+    /// By how many seconds the clock was moved.
+    async fn advance_to(&self, due: UnixMs) -> anyhow::Result<u64> {
+        let seconds = (due - self.stage.db.clock().now()).max(0).unsigned_abs().div_ceil(1000);
+        self.post(&format!("{}/dev/clock/advance", self.stage.url), &json!({ "seconds": seconds })).await?;
+        Ok(seconds)
     }
 
     /// Events of this playing.
@@ -210,12 +244,13 @@ impl Player<'_> {
     }
 
     /// Waits until no event is due and neither a message nor a notification waits or is under way, or the server stops.
-    async fn rest(&self) -> anyhow::Result<()> {
+    async fn rest(&self, receiver: &Receiver) -> anyhow::Result<()> {
         let resting = async {
             // More than once, since a handled event queues messages in the moment in which it stops being due.
             let mut quiet = 0;
             while quiet < 3 {
-                quiet = if self.is_at_rest().await? { quiet + 1 } else { 0 };
+                let is_quiet = self.is_at_rest().await? && receiver.is_at_rest(self).await?;
+                quiet = if is_quiet { quiet + 1 } else { 0 };
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
@@ -243,28 +278,6 @@ impl Player<'_> {
     async fn leads(&self) -> anyhow::Result<Vec<Listed>> {
         let filter = leads::inspect::Filter { from: Some(self.began), limit: 100, ..Default::default() };
         Ok(self.stage.db.read::<_, StoreError>(move |tx| leads::inspect::list(tx, &filter)).await?)
-    }
-
-    /// A page of what the fake has accepted after this ordinal.
-    async fn texts_after(&self, ordinal: u64) -> anyhow::Result<Vec<Value>> {
-        let url = format!("{}/dev/telegram/messages?after={ordinal}", self.stage.fake);
-        let mut page: Value = self.http.get(url).send().await?.error_for_status()?.json().await?;
-        Ok(page["messages"].as_array_mut().map(std::mem::take).unwrap_or_default())
-    }
-
-    async fn post(&self, url: &str, body: &Value) -> anyhow::Result<(u16, String)> {
-        let mut request = self.http.post(url).header("content-type", "application/json");
-        // The form's page is known by its origin, every other caller by the secret.
-        request = match self.stage.leads.allowed_origins.first().filter(|_| url.ends_with("/leads")) {
-            Some(origin) => request.header("origin", origin),
-            None => request.bearer_auth(self.stage.bot_secret),
-        };
-        let answer = request.body(body.to_string()).send().await?;
-        let (status, text) = (answer.status(), answer.text().await?);
-        if !status.is_success() {
-            bail!("{url} answered {status}: {text}");
-        }
-        Ok((status.as_u16(), text))
     }
 }
 

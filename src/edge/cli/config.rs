@@ -6,14 +6,17 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::{Exit, Form};
-use crate::config::{Config, Place, Setting, Sources, one_line};
+use crate::app;
+use crate::config::{Config, Origin, Place, RULE, Sources, one_line};
 
 /// Says `ok` and what is probably not meant, or everything that is wrong; the latter is exit 3.
 ///
 /// # Errors
 /// `out` cannot be written.
 pub(crate) fn check(sources: Sources, out: &mut impl Write) -> io::Result<Exit> {
-    let config = match Config::load(sources) {
+    // What only the assembled parts can judge comes after what the text itself says.
+    let checked = Config::load(sources).and_then(|config| app::check(&config).map(|()| config));
+    let config = match checked {
         Ok(config) => config,
         Err(errors) => {
             writeln!(out, "{errors}")?;
@@ -37,23 +40,26 @@ pub(crate) fn check(sources: Sources, out: &mut impl Write) -> io::Result<Exit> 
 pub(crate) fn show(sources: Sources, form: Form, out: &mut impl Write) -> anyhow::Result<Exit> {
     let config = Config::load(sources)?;
     match form {
-        Form::Table => table(config.settings(), out)?,
-        Form::Json => lines(config.settings(), out)?,
+        Form::Table => table(&config, out)?,
+        Form::Json => lines(&config, out)?,
     }
     Ok(Exit::Ok)
 }
 
-fn table(settings: &[Setting], out: &mut impl Write) -> io::Result<()> {
+fn table(config: &Config, out: &mut impl Write) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["KEY", "VALUE", "ORIGIN"]);
-    for setting in settings {
+    for setting in config.settings() {
         let value = match &setting.value {
             None => "(unset)".to_owned(),
             Some(_) if setting.key.is_secret() => "*** (set)".to_owned(),
             Some(value) => one_line(value),
         };
         table.add_row([setting.key.dotted(), value, setting.origin.to_string()]);
+    }
+    for rule in &config.communications.rules {
+        table.add_row([RULE.to_owned(), rule.summary(), rule.origin.to_string()]);
     }
     writeln!(out, "{}", table.trim_fmt())
 }
@@ -64,6 +70,7 @@ struct SettingBody<'a> {
     key: String,
     /// `null` if unset, `***` for a secret.
     value: Option<&'a str>,
+    /// Whether the value is, or has in it, what is not shown.
     secret: bool,
     /// The kind of place: `default`, `file`, `environment`, `set` or `flag`.
     origin: &'static str,
@@ -71,24 +78,30 @@ struct SettingBody<'a> {
     place: String,
 }
 
-fn lines(settings: &[Setting], out: &mut impl Write) -> anyhow::Result<()> {
-    for setting in settings {
-        let origin = match &setting.origin.place {
+impl<'a> SettingBody<'a> {
+    fn new(key: String, value: Option<&'a str>, secret: bool, origin: &Origin) -> Self {
+        let kind = match &origin.place {
             Place::Default => "default",
             Place::File { .. } => "file",
             Place::Variable(_) => "environment",
             Place::Set => "set",
             Place::Flag(_) => "flag",
         };
-        let body = SettingBody {
-            key: setting.key.dotted(),
-            value: setting.value.as_deref(),
-            secret: setting.key.is_secret(),
-            origin,
-            place: setting.origin.to_string(),
-        };
-        serde_json::to_writer(&mut *out, &body)?;
-        writeln!(out)?;
+        Self { key, value, secret, origin: kind, place: origin.to_string() }
+    }
+}
+
+fn lines(config: &Config, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut line = |body: &SettingBody<'_>| -> anyhow::Result<()> {
+        serde_json::to_writer(&mut *out, body)?;
+        Ok(writeln!(out)?)
+    };
+    for setting in config.settings() {
+        let (key, value) = (setting.key.dotted(), setting.value.as_deref());
+        line(&SettingBody::new(key, value, setting.key.is_secret(), &setting.origin))?;
+    }
+    for rule in &config.communications.rules {
+        line(&SettingBody::new(RULE.to_owned(), Some(&rule.summary()), true, &rule.origin))?;
     }
     Ok(())
 }

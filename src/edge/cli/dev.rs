@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::serve::{bind, open, stopped_early};
+use crate::app;
 use crate::config::{Config, EventSource, LeadsConfig, Origin, Place, Sources};
 use crate::dev::demo::{self, Stage};
 use crate::dev::{self, keys::Keys};
@@ -46,6 +47,7 @@ pub(crate) enum Demo {
 /// When the configuration, the address or the directory cannot be used, or the demo does not do what it tells.
 pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result<Exit> {
     let (sources, first) = prepare(sources, options.demo)?;
+    app::check(&first)?;
     log::init(&first.log)?;
     log_panics();
     ensure!(
@@ -58,7 +60,7 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     tokio::spawn(Signals::listen()?.obey(stop.clone()));
     let starting = start(sources, &first, options.fake.as_deref(), &stop);
     let Some(started) = stop.run_until_cancelled(starting).await else { return Ok(stopped_early()) };
-    let Started { host, others, keys, url, api, db, leads } = started?;
+    let Started { host, others, keys, url, api, db, leads, sends_here } = started?;
     tracing::info!(url, data_dir = %db.dir().display(), "pillarbox dev is serving: no token, no network");
     let serving = tokio::spawn(host.run(others));
     if let Some(path) = &options.ready_file {
@@ -66,8 +68,10 @@ pub(crate) async fn run(sources: Sources, options: DevOptions) -> anyhow::Result
     }
     let told = match options.demo {
         Demo::Play => {
-            let bot_secret = &keys.bot_secret;
-            demo::play(Stage { url: &url, fake: &api, bot_secret, leads: &leads, db: &db, stop: &stop }).await
+            let (bot_secret, api_key) = (&keys.bot_secret, &keys.api_key);
+            let stage =
+                Stage { url: &url, fake: &api, bot_secret, api_key, sends_here, leads: &leads, db: &db, stop: &stop };
+            demo::play(stage).await
         }
         Demo::Skip => Ok(()),
     };
@@ -116,6 +120,8 @@ struct Started {
     api: String,
     db: Db,
     leads: LeadsConfig,
+    /// Whether webhooks may be sent to this machine.
+    sends_here: bool,
 }
 
 async fn start(
@@ -136,25 +142,32 @@ async fn start(
         .with_flag("dev", "leads.service_role_key", &keys.service_role_key)
         .with_flag("dev", "leads.anon_key", &keys.anon_key);
     let config = Config::load(sources)?;
-    let leads = config.leads.clone();
+    let (leads, sends_here) = (config.leads.clone(), config.webhooks.allow_insecure);
     let clock = dev::clock::open_clock(&dev_dir)?;
     let db = open(&config, Role::Owner("dev"), clock.clone()).await?;
+    keys.admit(&db).await?;
     let parts = HostParts { config, db: db.clone(), listener, metrics: http::install_metrics()?, stop: stop.clone() };
     let host = Host::build(parts).await?;
     let others = dev::fake_router(&dev_dir, clock, stop.clone())?.merge(dev::jobs::router(host.driver()));
-    Ok(Started { host, others, keys, url, api, db, leads })
+    Ok(Started { host, others, keys, url, api, db, leads, sends_here })
 }
 
 /// What `dev` decides for itself: its own token, keys, chat and origin, and a directory that is not the production's.
 fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
     // Of the keys the real values come with the directory; until then nobody else's are to be read.
     let mut sources = sources
+        .of_dev()
         // The environment may be that of a production site next door; a file is read only if the command line names it.
         .without_variable("PILLARBOX_LEADS__ALLOWED_ORIGINS")
+        .without_variable("PILLARBOX_ANALYTICS__DIR")
         .with_flag("dev", "telegram.token", TOKEN)
         .with_flag("dev", "bot.backend_secret", "not-yet-made")
         .with_flag("dev", "leads.service_role_key", "not-yet-made")
         .with_flag("dev", "leads.anon_key", "not-yet-made-either");
+    // Its receivers are on this machine, and speak http.
+    if !sources.has_set("webhooks.allow_insecure") {
+        sources = sources.with_flag("dev", "webhooks.allow_insecure", "true");
+    }
     if !sources.has_set("leads.chat_id") {
         sources = sources.with_flag("dev", "leads.chat_id", LEAD_CHAT);
     }

@@ -21,6 +21,7 @@ use crate::kernel::store::{Db, Role};
 /// When the configuration, the address or the directory cannot be used.
 pub(crate) async fn run(sources: Sources) -> anyhow::Result<Exit> {
     let config = Config::load(sources)?;
+    app::check(&config)?;
     log::init(&config.log)?;
     log_panics();
     let stop = CancellationToken::new();
@@ -71,7 +72,7 @@ fn announce(config: &Config, db: &Db, host: &Host) -> anyhow::Result<()> {
     for warning in config.warnings() {
         tracing::warn!("{}: {}", warning.key, warning.text);
     }
-    if let Some(advice) = host.advice() {
+    for advice in host.advice() {
         tracing::warn!("{advice}");
     }
     if db.dir().join("dev").exists() {

@@ -10,28 +10,17 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use super::decode::{AtMost, JsonBody, NoQuery, check_text, parameters};
+use super::bot_event_forms::{AboutSomebody, AckBody, AcknowledgedForm, EmitBody, EmittedBody, PendingBody};
+use super::decode::{JsonBody, NoQuery, parameters};
 use super::error::{Fault, Problem};
 use super::finish::see_through;
+use super::openapi::refusals;
 use super::{Consumer, HttpState};
 use crate::backend::page::Served;
-use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE, NewBotEvent, Retry};
-use crate::kernel::contract::{BotEvent, BotEventType, TAKES_REASONS};
+use crate::backend::{self, Ack, Acknowledged, DEFAULT_PAGE, Emitted, LARGEST_PAGE};
+use crate::kernel::contract::TAKES_REASONS;
 use crate::kernel::store::Db;
-
-/// The most ids of one list of an acknowledgement: a page of the largest size.
-const LONGEST_LIST: usize = 500;
-/// Bytes of a payload, as it is stored (contract).
-const LARGEST_PAYLOAD: usize = 16 << 10;
-/// Levels of a payload. A page wraps it in three more, and a client's parser must still take that (ours stops at 128).
-const DEEPEST_PAYLOAD: usize = 32;
-/// Characters of a dedup key, as the schema has it.
-const LONGEST_KEY: usize = 200;
 
 /// Keeps what this process consumes from being fetched too: two consumers would break the order.
 pub(super) async fn refuse_while_consumed_here(
@@ -62,12 +51,27 @@ impl FromRequestParts<Arc<HttpState>> for PageLimit {
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct PendingBody {
-    events: Vec<BotEvent>,
-}
-
-/// `GET /bot/events/pending`: the next page, without taking it.
+/// Shows the next page of open events, without taking it.
+///
+/// Of each subject the first event is shown, and what follows it up to the page's end; order counts within a subject.
+#[utoipa::path(
+    get,
+    path = "/bot/events/pending",
+    operation_id = "list_pending_bot_events",
+    tag = "bot",
+    security(("bot_secret" = [])),
+    params((
+        "limit" = Option<usize>, Query, minimum = 1,
+        description = "How many events at most; 100 if it is not there, and no more than 500 whatever it says."
+    )),
+    responses(
+        (
+            status = 200, description = "The page.", body = PendingBody,
+            headers(("pillarbox-takes-reasons" = String, description = "`1`: `retryIds` may give reasons."))
+        ),
+        refusals::Any, refusals::Secret, refusals::Query, refusals::Conflict,
+    )
+)]
 pub(super) async fn pending(
     State(state): State<Arc<HttpState>>,
     PageLimit(limit): PageLimit,
@@ -77,7 +81,21 @@ pub(super) async fn pending(
     Ok(([(TAKES_REASONS, "1")], Json(PendingBody { events })))
 }
 
-/// `POST /bot/events/ack`: what became of the events of a page.
+/// Says what became of the events of a page.
+///
+/// It can be repeated: an event that is settled stays as it is.
+#[utoipa::path(
+    post,
+    path = "/bot/events/ack",
+    operation_id = "acknowledge_bot_events",
+    tag = "bot",
+    security(("bot_secret" = [])),
+    request_body = AckBody,
+    responses(
+        (status = 200, description = "How many events became what.", body = AcknowledgedForm),
+        refusals::Any, refusals::Secret, refusals::Body, refusals::Conflict,
+    )
+)]
 pub(super) async fn ack(
     State(state): State<Arc<HttpState>>,
     _: NoQuery,
@@ -96,12 +114,20 @@ async fn settle(db: Db, ack: Ack, limit: Duration) -> Result<Acknowledged, Probl
     see_through(limit, settling).await.unwrap_or_else(|| Err(Problem::too_slow()))
 }
 
-#[derive(Serialize)]
-pub(super) struct EmittedBody {
-    id: i64,
-}
-
-/// `POST /bot/events`: emits an event; 201, or 200 if its dedup key is known.
+/// Emits an event for the bot, once per dedup key.
+#[utoipa::path(
+    post,
+    path = "/bot/events",
+    operation_id = "emit_bot_event",
+    tag = "bot",
+    security(("bot_secret" = [])),
+    request_body(content = AboutSomebody, content_type = "application/json"),
+    responses(
+        (status = 201, description = "It is stored.", body = EmittedBody),
+        (status = 200, description = "Its dedup key is known; this is the event that has it.", body = EmittedBody),
+        refusals::Any, refusals::Secret, refusals::Body,
+    )
+)]
 pub(super) async fn emit(
     State(state): State<Arc<HttpState>>,
     _: NoQuery,
@@ -113,169 +139,4 @@ pub(super) async fn emit(
         Emitted::New(id) => (StatusCode::CREATED, Json(EmittedBody { id })),
         Emitted::Known(id) => (StatusCode::OK, Json(EmittedBody { id })),
     })
-}
-
-/// An id that a page can have shown.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "i64")]
-struct EventId(i64);
-
-impl TryFrom<i64> for EventId {
-    type Error = &'static str;
-
-    fn try_from(id: i64) -> Result<Self, Self::Error> {
-        if id > 0 { Ok(Self(id)) } else { Err("must be above 0") }
-    }
-}
-
-/// The acknowledgement on the wire. A list that is not there is empty.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct AckBody {
-    #[serde(default)]
-    processed_ids: AtMost<LONGEST_LIST, EventId>,
-    #[serde(default)]
-    retry_ids: AtMost<LONGEST_LIST, RetryBody>,
-}
-
-impl From<AckBody> for Ack {
-    fn from(body: AckBody) -> Self {
-        let retry = |retry: RetryBody| Retry { id: retry.id.0, error: retry.error };
-        Self {
-            processed: body.processed_ids.0.into_iter().map(|id| id.0).collect(),
-            retry: body.retry_ids.0.into_iter().map(retry).collect(),
-        }
-    }
-}
-
-/// A failed event: its id, or `{"id", "error"}`.
-#[derive(Debug)]
-struct RetryBody {
-    id: EventId,
-    error: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for RetryBody {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        /// Not an untagged enum: that forgets where in the body the fault is.
-        struct Either;
-
-        impl<'de> Visitor<'de> for Either {
-            type Value = RetryBody;
-
-            fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                to.write_str("an id, or an object with `id` and `error`")
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, id: i64) -> Result<RetryBody, E> {
-                Ok(RetryBody { id: EventId::try_from(id).map_err(E::custom)?, error: None })
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, id: u64) -> Result<RetryBody, E> {
-                self.visit_i64(i64::try_from(id).map_err(|_| E::custom("does not fit 64 bits with a sign"))?)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RetryBody, A::Error> {
-                let WithReason { id, error } = WithReason::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(RetryBody { id, error })
-            }
-        }
-
-        from.deserialize_any(Either)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WithReason {
-    id: EventId,
-    #[serde(default)]
-    error: Option<String>,
-}
-
-/// An event to be emitted, on the wire.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct EmitBody {
-    event_type: String,
-    #[serde(default)]
-    telegram_id: Option<ChatId>,
-    #[serde(default)]
-    magnet_uid: Option<MemberUid>,
-    #[serde(default)]
-    payload: Map<String, Value>,
-    #[serde(default)]
-    dedup_key: Option<String>,
-}
-
-/// A chat's id: text, since it may not fit a JavaScript number, and a number there would already be another one.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct ChatId(i64);
-
-impl TryFrom<String> for ChatId {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        // One chat has one spelling: no plus sign, no leading zeros.
-        match text.parse::<i64>() {
-            Ok(id) if id != 0 && id.to_string() == text => Ok(Self(id)),
-            _ => Err("must be the digits of a chat's id, with a minus for a group"),
-        }
-    }
-}
-
-/// A member's id.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "i64")]
-pub(super) struct MemberUid(pub(super) i64);
-
-impl TryFrom<i64> for MemberUid {
-    type Error = &'static str;
-
-    fn try_from(uid: i64) -> Result<Self, Self::Error> {
-        if uid > 0 { Ok(Self(uid)) } else { Err("must be above 0") }
-    }
-}
-
-impl EmitBody {
-    fn check(self) -> Result<NewBotEvent, Problem> {
-        let known = BotEventType::ALL.map(BotEventType::as_str);
-        let event_type = BotEventType::parse(&self.event_type).ok_or_else(|| Problem::unknown_event_type(&known))?;
-        let mut faults = Vec::new();
-        faults.extend(check_payload(&self.payload).err());
-        let key = self.dedup_key.as_deref().map_or(Ok(()), |key| check_text(key, LONGEST_KEY, &[]));
-        faults.extend(key.err().map(|why| Fault::new("dedupKey", why)));
-        if !faults.is_empty() {
-            return Err(Problem::invalid_body(faults));
-        }
-        Ok(NewBotEvent {
-            event_type,
-            telegram_id: self.telegram_id.map(|id| id.0),
-            magnet_uid: self.magnet_uid.map(|uid| uid.0),
-            payload: self.payload,
-            dedup_key: self.dedup_key,
-        })
-    }
-}
-
-fn check_payload(payload: &Map<String, Value>) -> Result<(), Fault> {
-    let size = serde_json::to_string(payload).map_or(usize::MAX, |text| text.len());
-    if size > LARGEST_PAYLOAD {
-        return Err(Fault::new("payload", format!("is {size} bytes of JSON; at most {LARGEST_PAYLOAD} are taken")));
-    }
-    let depth = 1 + payload.values().map(depth).max().unwrap_or(0);
-    if depth > DEEPEST_PAYLOAD {
-        return Err(Fault::new("payload", format!("is {depth} levels deep; at most {DEEPEST_PAYLOAD} are taken")));
-    }
-    Ok(())
-}
-
-/// Levels of nesting; the parser has bounded them.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
-        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
 }

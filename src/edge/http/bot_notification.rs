@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::HttpState;
-use super::bot_events::MemberUid;
+use super::bot_event_forms::MemberUid;
 use super::decode::{JsonBody, NoQuery, check_text};
 use super::error::{Fault, Problem};
+use super::openapi::refusals;
 use crate::backend;
 use crate::kernel::contract::WebNotification;
 
@@ -21,27 +22,53 @@ const LONGEST_TITLE: usize = 200;
 const LONGEST_KIND: usize = 64;
 const LONGEST_KEY: usize = 200;
 
-/// The notification on the wire.
-#[derive(Debug, Deserialize)]
+/// A notification for a member's web cabinet.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = NewWebNotification)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NotificationBody {
     magnet_uid: MemberUid,
+    /// A short word for what it is about.
+    #[schema(min_length = 1, max_length = 64, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     kind: String,
+    /// Its headline.
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     title: String,
+    /// Its text; line breaks and tabs may stand in it.
+    #[schema(min_length = 1, max_length = 4096, pattern = r"^[^\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F]+$")]
     body: String,
+    /// Names the cause; a second notification of the same cause is not stored.
     #[serde(default)]
+    #[schema(min_length = 1, max_length = 200, pattern = r"^[^\x00-\x1F\x7F-\x9F]+$")]
     dedup_key: Option<String>,
 }
 
-/// Stores it, once per dedup key; 201 either way.
+/// There is nothing to say: an empty object.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StoredWebNotification)]
+pub(super) struct StoredBody {}
+
+/// Stores what a member finds in the web cabinet, once per dedup key.
+#[utoipa::path(
+    post,
+    path = "/bot/notification",
+    operation_id = "store_web_notification",
+    tag = "bot",
+    security(("bot_secret" = [])),
+    request_body = NotificationBody,
+    responses(
+        (status = 201, description = "It is stored, now or before.", body = StoredBody),
+        refusals::Any, refusals::Secret, refusals::Body,
+    )
+)]
 pub(super) async fn store(
     State(state): State<Arc<HttpState>>,
     _: NoQuery,
     JsonBody(body): JsonBody<NotificationBody>,
-) -> Result<(StatusCode, Json<Map<String, Value>>), Problem> {
+) -> Result<(StatusCode, Json<StoredBody>), Problem> {
     let notification = body.check()?;
     state.db.write(move |tx| backend::store_notification(tx, &notification)).await?;
-    Ok((StatusCode::CREATED, Json(Map::new())))
+    Ok((StatusCode::CREATED, Json(StoredBody {})))
 }
 
 impl NotificationBody {

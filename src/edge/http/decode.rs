@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -16,8 +16,8 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 
+use super::HttpState;
 use super::error::{Fault, Problem};
-use super::{HttpState, Limits};
 
 /// What is repeated to the client of its own input, in characters.
 const LONGEST_DETAIL: usize = 200;
@@ -29,18 +29,36 @@ impl<T: DeserializeOwned> FromRequest<Arc<HttpState>> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            return Err(Problem::wrong_content_type());
-        }
-        let Limits { body_bytes, body, .. } = state.limits;
-        let bytes = read(request, body_bytes, body).await.map_err(|unread| match unread {
-            Unread::TooLarge => Problem::body_too_large(body_bytes),
-            Unread::TooSlow => Problem::body_too_slow(),
-            Unread::BrokenOff => Problem::body_broken_off(),
-        })?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| Problem::not_utf8(error.valid_up_to()))?;
-        parse(text).map(Self)
+        let text = read_json(request, state.limits.body_bytes, state.limits.body).await?;
+        parse(&text).map(Self)
     }
+}
+
+/// A JSON body of this form, or none at all where every field may be missing.
+pub(super) struct JsonOrNothing<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<HttpState>> for JsonOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &Arc<HttpState>) -> Result<Self, Problem> {
+        if request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(Self(T::default()));
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(form)| Self(form))
+    }
+}
+
+/// The text of a body that is announced as JSON, of at most `limit` bytes.
+pub(super) async fn read_json(request: Request, limit: usize, within: Duration) -> Result<String, Problem> {
+    if !is_json(request.headers()) {
+        return Err(Problem::wrong_content_type());
+    }
+    let bytes = read(request, limit, within).await.map_err(|unread| match unread {
+        Unread::TooLarge => Problem::body_too_large(limit),
+        Unread::TooSlow => Problem::body_too_slow(),
+        Unread::BrokenOff => Problem::body_broken_off(),
+    })?;
+    String::from_utf8(bytes).map_err(|error| Problem::not_utf8(error.utf8_error().valid_up_to()))
 }
 
 /// `application/json`, or a type built on it (RFC 6839), in UTF-8.
@@ -90,7 +108,7 @@ async fn gather(body: Body, limit: usize) -> Result<Vec<u8>, Unread> {
 }
 
 /// Parses `text`. Deep nesting ends at serde_json's limit of 128 levels, far from the end of the stack.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut source = serde_json::Deserializer::from_str(text);
     let parsed = serde_path_to_error::deserialize(&mut source);
     let Object(value) = parsed.map_err(|error| refusal(text, &error.path().to_string(), error.inner()))?;
@@ -130,6 +148,7 @@ fn blamed(path: &str, detail: &str) -> String {
 }
 
 /// An object of JSON, and no list: serde's derived forms would take their fields from a list too, by position.
+#[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -149,6 +168,49 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
         }
 
         from.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+/// A whole number in any of JSON's spellings: `7`, `7.0` and `70e-1` are one number, and JSON Schema calls them all integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole(pub(super) i64);
+
+impl Whole {
+    /// Where doubles stop being every whole number: behind it, what was written may be another one than what was read.
+    const LARGEST_DOUBLE: f64 = 9_007_199_254_740_991.0;
+
+    pub(super) fn of_double<E: serde::de::Error>(number: f64) -> Result<Self, E> {
+        let is_exact = number.fract() == 0.0 && number.abs() <= Self::LARGEST_DOUBLE;
+        let found = if is_exact { format!("{number:.0}").parse().ok() } else { None };
+        found.map(Self).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Float(number), &"a whole number"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("a whole number")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Whole, E> {
+                i64::try_from(number).map(Whole).map_err(|_| E::custom("does not fit 64 bits with a sign"))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Whole, E> {
+                Whole::of_double(number)
+            }
+        }
+
+        from.deserialize_any(Number)
     }
 }
 

@@ -2,12 +2,20 @@
 //!
 //! An error tells a code and nothing else: no field, no limit, no text of the store.
 
+use std::collections::BTreeMap;
+
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::{self as openapi, ResponseBuilder};
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
+use utoipa::openapi::{Content, Ref, RefOr};
+use utoipa::{IntoResponses, ToSchema};
 
 use super::decode::Unread;
+use super::openapi::refusals;
 use crate::kernel::store::StoreError;
 use crate::leads::{Answer, NotificationStatus};
 
@@ -47,6 +55,20 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
+    const ALL: [Self; 11] = [
+        Self::OriginNotAllowed,
+        Self::MethodNotAllowed,
+        Self::ContentTypeNotSupported,
+        Self::PayloadTooLarge,
+        Self::BodyTooSlow,
+        Self::InvalidJson,
+        Self::RateLimitExceeded,
+        Self::RequestRejected,
+        Self::ValidationFailed,
+        Self::LeadStorageFailed,
+        Self::BackendUnavailable,
+    ];
+
     const fn code(self) -> &'static str {
         match self {
             Self::OriginNotAllowed => "origin_not_allowed",
@@ -79,6 +101,44 @@ impl Refusal {
             Self::BackendUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
+}
+
+/// What a post may be refused with, for the document.
+pub(super) struct PostRefusals;
+
+impl IntoResponses for PostRefusals {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        described(Refusal::ALL.into_iter().filter(|why| *why != Refusal::MethodNotAllowed))
+    }
+}
+
+/// What a preflight may be refused with.
+pub(super) struct PreflightRefusals;
+
+impl IntoResponses for PreflightRefusals {
+    fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
+        described([Refusal::OriginNotAllowed, Refusal::LeadStorageFailed, Refusal::BackendUnavailable].into_iter())
+    }
+}
+
+/// Each by its status; no two have the same.
+fn described(refusals: impl Iterator<Item = Refusal>) -> BTreeMap<String, RefOr<openapi::Response>> {
+    let each = refusals.map(|why| {
+        let form = Ref::from_schema_name(RefusedBody::name());
+        let mut response = ResponseBuilder::new()
+            .description(format!("`{}`", why.code()))
+            .content("application/json", Content::new(Some(form)));
+        if why != Refusal::OriginNotAllowed {
+            let origin =
+                HeaderBuilder::new().description(Some("The page's own origin, if it is an allowed one.")).build();
+            response = response.header("Access-Control-Allow-Origin", origin);
+        }
+        if why == Refusal::RateLimitExceeded {
+            response = response.header("Retry-After", refusals::retry_after());
+        }
+        (why.status().as_u16().to_string(), response.build().into())
+    });
+    each.collect()
 }
 
 impl From<Refusal> for Reply {
@@ -137,23 +197,60 @@ impl Reply {
     }
 }
 
-#[derive(Serialize)]
-struct TakenBody<'a> {
+/// A lead that is stored.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LeadTaken)]
+pub(super) struct TakenBody<'a> {
+    #[schema(schema_with = yes)]
     ok: bool,
+    #[schema(schema_with = yes)]
     success: bool,
+    /// Whether it was stored before.
     duplicate: bool,
+    /// The id that the form gave it.
     request_id: &'a str,
+    /// Whether the broker has been told of it.
+    #[schema(schema_with = statuses)]
     notification_status: &'a str,
 }
 
-#[derive(Serialize)]
-struct RefusedBody<'a> {
+/// Why no lead was stored. A code and nothing else.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LeadRefused)]
+pub(super) struct RefusedBody<'a> {
+    #[schema(schema_with = no)]
     ok: bool,
+    #[schema(schema_with = no)]
     success: bool,
+    #[schema(schema_with = codes)]
     error_code: &'a str,
+    /// The id that the form gave it, if it is one.
+    #[schema(required)]
     request_id: Option<&'a str>,
+    /// When the next hour begins; with 429 only.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
     retry_after_seconds: Option<i64>,
+}
+
+fn yes() -> Object {
+    only(Type::Boolean, [true])
+}
+
+fn no() -> Object {
+    only(Type::Boolean, [false])
+}
+
+fn statuses() -> Object {
+    only(Type::String, NotificationStatus::ALL.map(NotificationStatus::as_str))
+}
+
+fn codes() -> Object {
+    only(Type::String, Refusal::ALL.map(Refusal::code))
+}
+
+fn only<const N: usize, T: Into<serde_json::Value>>(kind: Type, values: [T; N]) -> Object {
+    ObjectBuilder::new().schema_type(kind).enum_values(Some(values)).build()
 }
 
 impl IntoResponse for Reply {

@@ -13,12 +13,17 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
 use super::HttpState;
 use super::client_ip::ClientIp;
 use super::decode::{is_json, read};
-use super::lead_envelope::{Refusal, Reply};
+use super::lead_envelope::{PostRefusals, PreflightRefusals, Refusal, RefusedBody, Reply, TakenBody};
+use super::lead_form::LeadForm;
 use super::observe::{Cut, cut_off};
+use super::openapi::Routes;
 use crate::config::LeadsConfig;
 use crate::leads::{self, Answer, Submission, Visitor};
 
@@ -31,8 +36,75 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 /// What of a refused origin is told to the log, in characters.
 const LONGEST_ORIGIN: usize = 200;
 
+/// The one address. Every method is answered in the same way: who may ask at all is looked at before how.
+pub(super) fn routes() -> Routes {
+    OpenApiRouter::default().routes(routes!(submit, preflight).map(|known| any(answer).merge(known)))
+}
+
+/// Takes a lead that the form of an allowed site posts.
+///
+/// It is stored before it is answered, and the broker is told behind the answer. A page reads the answer if its origin
+/// is one of `leads.allowed_origins`.
+#[utoipa::path(
+    post,
+    path = "/leads",
+    operation_id = "submit_lead",
+    tag = "leads",
+    params((
+        "Origin" = Option<String>, Header,
+        description = "One of `leads.allowed_origins`; it may be missing where `leads.allow_originless` is set."
+    )),
+    request_body = LeadForm,
+    responses(
+        (
+            status = 201, description = "It is stored.", body = TakenBody,
+            headers(("Access-Control-Allow-Origin" = String, description = "The page's own origin, if it is an allowed one."))
+        ),
+        (
+            status = 200, description = "It was stored before, under this request id.", body = TakenBody,
+            headers(("Access-Control-Allow-Origin" = String, description = "The page's own origin, if it is an allowed one."))
+        ),
+        PostRefusals,
+        (
+            status = 202, description = "`request_rejected`: the form takes its sender for a machine.",
+            body = RefusedBody,
+            headers(("Access-Control-Allow-Origin" = String, description = "The page's own origin, if it is an allowed one."))
+        ),
+    )
+)]
+pub(super) async fn submit(state: State<Arc<HttpState>>, ip: ClientIp, request: Request) -> Response {
+    answer(state, ip, request).await
+}
+
+/// Tells a browser what a page of an allowed site may send.
+#[utoipa::path(
+    options,
+    path = "/leads",
+    operation_id = "preflight_lead",
+    tag = "leads",
+    params((
+        "Origin" = Option<String>, Header,
+        description = "One of `leads.allowed_origins`; it may be missing where `leads.allow_originless` is set."
+    )),
+    responses(
+        (
+            status = 204, description = "It may post.",
+            headers(
+                ("Access-Control-Allow-Origin" = String, description = "The page's own origin, if it is an allowed one."),
+                ("Access-Control-Allow-Methods" = String, description = "`POST, OPTIONS`."),
+                ("Access-Control-Allow-Headers" = String, description = "What the page may send."),
+                ("Access-Control-Max-Age" = i64, description = "Seconds for which a browser may remember this."),
+            )
+        ),
+        PreflightRefusals,
+    )
+)]
+pub(super) async fn preflight(state: State<Arc<HttpState>>, ip: ClientIp, request: Request) -> Response {
+    answer(state, ip, request).await
+}
+
 /// Any request to `/leads`.
-pub(super) async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): ClientIp, request: Request) -> Response {
+async fn answer(State(state): State<Arc<HttpState>>, ClientIp(ip): ClientIp, request: Request) -> Response {
     let page = Page::of(request.headers(), &state.leads);
     let limit = little_less(state.limits.request);
     let visitor = Visitor { ip, user_agent: user_agent(request.headers()) };

@@ -12,10 +12,12 @@ use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::HttpState;
+use super::openapi::refusals;
 use crate::backend::inspect;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
 use crate::leads::NotificationStatus;
 use crate::leads::health::{Health, Queue, health};
+use crate::{outbox, webhooks};
 
 /// Seconds, from a commit shared by many (0.1 ms) to a request that is about to be given up.
 const SECONDS: [f64; 16] =
@@ -76,17 +78,58 @@ fn describe() {
         "How long the oldest lead has that status, as in /v1/leads/health; 0 without one"
     );
     describe_gauge!("pillarbox_leads_stale_sending", "Leads that are sending for over 15 minutes; stops at 10000");
+    describe_counter!(
+        "pillarbox_events_relayed_total",
+        "Domain events that the relay was done with, by outcome: published, retried or failed"
+    );
+    describe_counter!("pillarbox_events_refused_total", "Hand-overs that a consumer refused, by consumer");
+    describe_counter!(
+        "pillarbox_webhook_attempts_total",
+        "Attempts of webhooks by outcome: delivered, or the error's class"
+    );
+    describe_histogram!(
+        "pillarbox_webhook_receipt_seconds",
+        "Time from the delivery's making to its receipt at the first attempt"
+    );
+    describe_gauge!("pillarbox_events_pending", "Domain events that not every consumer has accepted; stops at 10000");
+    describe_gauge!("pillarbox_events_refused", "Of those, the ones that a consumer has refused; stops at 10000");
+    describe_gauge!("pillarbox_events_failed", "Domain events that the relay has given up; stops at 10000");
+    describe_gauge!(
+        "pillarbox_events_oldest_pending_age_seconds",
+        "How long ago the oldest pending domain event was stored; 0 without one"
+    );
+    describe_gauge!(
+        "pillarbox_webhook_deliveries",
+        "Unfinished deliveries of webhooks by status; counts stop at 10000"
+    );
+    describe_gauge!(
+        "pillarbox_webhook_overdue_seconds",
+        "For how long the first webhook that may go has been due; 0 without one"
+    );
+    describe_gauge!("pillarbox_webhook_endpoints", "Endpoints by status");
+    describe_gauge!("pillarbox_webhook_endpoints_failing", "Endpoints, not disabled, whose last attempt failed");
     describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
     describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
     describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
     describe_gauge!("pillarbox_build_info", "1, with the version as label");
 }
 
-/// `GET /metrics`. A store that cannot be read leaves its gauges at NaN; the rest is told all the same.
+/// Shows counters and gauges in Prometheus' text form.
+///
+/// A store that cannot be read leaves its gauges at NaN; the rest is told all the same.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "monitoring",
+    responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain"), refusals::Any)
+)]
 pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
     let stats = state.db.read(inspect::stats).await;
     set_outbox_gauges(stats);
     set_lead_gauges(state.db.read(health).await);
+    set_event_gauges(state.db.read(outbox::health::health).await);
+    set_webhook_gauges(state.db.read(webhooks::health::health).await);
     set_size_gauges(&state.db);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
 }
@@ -113,6 +156,29 @@ fn set_lead_gauges(health: Result<Health, StoreError>) {
         gauge!("pillarbox_leads_oldest_age_seconds", "status" => status.as_str()).set(age);
     }
     gauge!("pillarbox_leads_stale_sending").set(value(|health| number(health.stale_sending)));
+}
+
+fn set_event_gauges(health: Result<outbox::health::Health, StoreError>) {
+    let health = health.inspect_err(|error| tracing::debug!(%error, "the events could not be counted")).ok();
+    let value = |of: fn(&outbox::health::Health) -> i64| health.as_ref().map_or(f64::NAN, |health| number(of(health)));
+    gauge!("pillarbox_events_pending").set(value(|health| health.pending));
+    gauge!("pillarbox_events_refused").set(value(|health| health.refused));
+    gauge!("pillarbox_events_failed").set(value(|health| health.failed));
+    let age = value(|health| health.oldest_pending_age_ms.unwrap_or(0).max(0)) / 1000.0;
+    gauge!("pillarbox_events_oldest_pending_age_seconds").set(age);
+}
+
+fn set_webhook_gauges(health: Result<webhooks::health::Health, webhooks::Error>) {
+    let health = health.inspect_err(|error| tracing::debug!(%error, "the webhooks could not be counted")).ok();
+    let value =
+        |of: fn(&webhooks::health::Health) -> i64| health.as_ref().map_or(f64::NAN, |health| number(of(health)));
+    gauge!("pillarbox_webhook_deliveries", "status" => "pending").set(value(|health| health.pending));
+    gauge!("pillarbox_webhook_deliveries", "status" => "sending").set(value(|health| health.sending));
+    gauge!("pillarbox_webhook_overdue_seconds").set(value(|health| health.overdue_ms.unwrap_or(0)) / 1000.0);
+    gauge!("pillarbox_webhook_endpoints", "status" => "active").set(value(|health| health.active));
+    gauge!("pillarbox_webhook_endpoints", "status" => "paused").set(value(|health| health.paused));
+    gauge!("pillarbox_webhook_endpoints", "status" => "disabled").set(value(|health| health.disabled));
+    gauge!("pillarbox_webhook_endpoints_failing").set(value(|health| health.failing));
 }
 
 fn set_size_gauges(db: &Db) {

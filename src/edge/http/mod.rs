@@ -3,7 +3,7 @@
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
 //! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; `/livez`, `/readyz` and
-//! `/metrics` are for monitoring and tell nothing personal.
+//! `/metrics` are for monitoring and tell nothing personal; `/openapi.json` tells all of this to programs.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
@@ -22,6 +22,8 @@
 //! **Not here.** What a request means (`backend`, `leads`); TLS, which a reverse proxy ends.
 
 mod bearer;
+mod bot;
+mod bot_event_forms;
 mod bot_events;
 mod bot_notification;
 mod client_ip;
@@ -30,31 +32,35 @@ mod error;
 mod finish;
 mod keys;
 mod lead_envelope;
+mod lead_form;
 mod leads;
 mod leads_health;
 mod leftover;
 mod metrics;
 mod monitoring;
 mod observe;
+mod openapi;
 mod rest;
 mod serve;
 #[cfg(test)]
 mod tests;
+mod v1;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use axum::Router;
+use axum::body::Bytes;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{any, get, post};
 use ipnet::IpNet;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
+pub(crate) use v1::WebhookTools;
 
-use crate::config::{BotConfig, EventSource, HttpConfig, LeadsConfig};
+use crate::config::{BotConfig, EventSource, EventsConfig, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
 use crate::leads::Hands;
@@ -75,11 +81,17 @@ pub(crate) struct HttpState {
     pub(crate) hands: Hands,
     /// Who may call `/rest` and `/v1/leads`.
     keys: keys::Keys,
+    /// Whether tenants may post registered types only.
+    pub(crate) strict_types: bool,
+    /// What the addresses of endpoints work with.
+    pub(crate) webhooks: WebhookTools,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
     pub(crate) checks: Vec<ReadyCheck>,
     store_probe: monitoring::StoreProbe,
+    /// What `/openapi.json` shows; there as soon as there are routes.
+    document: OnceLock<Bytes>,
 }
 
 /// Who consumes the bot events of this file.
@@ -102,6 +114,8 @@ pub(crate) struct Limits {
     pub(crate) body: Duration,
     /// Until the answer is there; longer than another program may hold the write lock (10 s) with retries.
     pub(crate) request: Duration,
+    /// Until a request that works in batches begins no further one: the last may have to wait for a busy store.
+    pub(crate) batches: Duration,
     /// Until requests in flight are cut off at shutdown.
     pub(crate) shutdown: Duration,
     /// Connections at the same time; further ones wait in the system's backlog.
@@ -116,6 +130,7 @@ impl Limits {
             headers: Duration::from_secs(10),
             body: Duration::from_secs(30),
             request: Duration::from_secs(60),
+            batches: Duration::from_secs(15),
             shutdown: config.shutdown_timeout,
             // One descriptor each, well below the usual limit of 1024 for the whole process.
             connections: 512,
@@ -123,15 +138,19 @@ impl Limits {
     }
 }
 
+/// What of the configuration this edge works by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sections<'a> {
+    pub(crate) bot: &'a BotConfig,
+    pub(crate) events: &'a EventsConfig,
+    pub(crate) http: &'a HttpConfig,
+    pub(crate) leads: &'a LeadsConfig,
+}
+
 impl HttpState {
     /// The state of these sections; `checks` may be filled afterwards.
-    pub(crate) fn new(
-        db: Db,
-        bot: &BotConfig,
-        http: &HttpConfig,
-        leads: &LeadsConfig,
-        metrics: PrometheusHandle,
-    ) -> Self {
+    pub(crate) fn new(db: Db, sections: &Sections<'_>, webhooks: WebhookTools, metrics: PrometheusHandle) -> Self {
+        let Sections { bot, events, http, leads } = *sections;
         let consumer = match bot.event_source {
             EventSource::Local => Consumer::ThisProcess,
             EventSource::Off | EventSource::Remote(_) => Consumer::Fetching,
@@ -145,9 +164,12 @@ impl HttpState {
             leads: Arc::new(leads.clone()),
             keys: keys::Keys::new(leads.service_role_key.clone(), leads.anon_key.clone()),
             hands: Hands::default(),
+            strict_types: events.strict_types,
+            webhooks,
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
+            document: OnceLock::new(),
         }
     }
 }
@@ -155,25 +177,16 @@ impl HttpState {
 /// Every address there is. `others` are routes that bring their own state, under the same observation.
 pub(crate) fn router(state: HttpState, others: Router) -> Router {
     let state = Arc::new(state);
-    let fetched = Router::new()
-        .route("/bot/events/pending", get(bot_events::pending))
-        .route("/bot/events/ack", post(bot_events::ack))
-        .route_layer(from_fn_with_state(Arc::clone(&state), bot_events::refuse_while_consumed_here));
-    let bot = Router::new()
-        .route("/bot/events", post(bot_events::emit))
-        .route("/bot/notification", post(bot_notification::store))
-        .merge(fetched)
-        .route_layer(from_fn_with_state(Arc::clone(&state), bearer::require));
-    let monitoring = Router::new()
-        .route("/livez", get(monitoring::livez))
-        .route("/readyz", get(monitoring::readyz))
-        .route("/metrics", get(metrics::show));
-    // One handler for every method: who may ask at all is looked at before how.
-    let leads = Router::new().route("/leads", any(leads::answer));
-    bot.merge(monitoring)
-        .merge(leads)
+    let (routes, document) = openapi::begin()
+        .merge(bot::routes(&state))
+        .merge(leads::routes())
+        .merge(leads_health::routes())
+        .merge(monitoring::routes())
         .merge(rest::routes(&state))
-        .route("/v1/leads/health", get(leads_health::show))
+        .merge(v1::routes(&state))
+        .split_for_parts();
+    state.document.get_or_init(|| openapi::write(&document));
+    routes
         .with_state(Arc::clone(&state))
         .merge(others)
         .fallback(error::not_found)

@@ -11,8 +11,13 @@ use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio::sync::Mutex;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use super::HttpState;
+use super::error::ProblemBody;
+use super::openapi::{Routes, refusals};
+use super::{HttpState, metrics, openapi};
 use crate::kernel::store::Db;
 
 /// A store that takes longer for one commit is not ready.
@@ -62,16 +67,33 @@ impl StoreProbe {
     }
 }
 
-#[derive(Serialize)]
-struct ReadyBody {
+/// That the process answers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Alive)]
+struct LiveBody {
+    /// `ok`.
     status: &'static str,
+}
+
+/// Whether the work can be done.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Readiness)]
+struct ReadyBody {
+    /// `ok` or `failing`.
+    status: &'static str,
+    /// By name.
     checks: BTreeMap<&'static str, CheckBody>,
 }
 
-#[derive(Serialize)]
+/// One thing that has to be in order.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReadinessCheck)]
 struct CheckBody {
+    /// Whether it is.
     ok: bool,
+    /// Why not, or what a person should know all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     detail: Option<String>,
 }
 
@@ -81,12 +103,42 @@ impl From<Result<(), String>> for CheckBody {
     }
 }
 
-/// `GET /livez`: without a look at anything.
-pub(super) async fn livez() -> Response {
-    ([(CACHE_CONTROL, "no-store")], Json(serde_json::json!({"status": "ok"}))).into_response()
+/// What machines ask for, without a secret.
+pub(super) fn routes() -> Routes {
+    OpenApiRouter::default()
+        .routes(routes!(livez))
+        .routes(routes!(readyz))
+        .routes(routes!(metrics::show))
+        .routes(routes!(openapi::show))
 }
 
-/// `GET /readyz`: 200, or 503 when any check fails.
+/// Says that the process answers, without a look at anything.
+#[utoipa::path(
+    get,
+    path = "/livez",
+    operation_id = "livez",
+    tag = "monitoring",
+    responses((status = 200, description = "It does.", body = LiveBody), refusals::Any)
+)]
+pub(super) async fn livez() -> Response {
+    ([(CACHE_CONTROL, "no-store")], Json(LiveBody { status: "ok" })).into_response()
+}
+
+/// Says whether the process can do its work.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "monitoring",
+    responses(
+        (status = 200, description = "It can.", body = ReadyBody),
+        refusals::Any,
+        (
+            status = 503, description = "It cannot, and which check says so; or the answer took too long.",
+            content((ReadyBody = "application/json"), (ProblemBody = "application/problem+json"))
+        ),
+    )
+)]
 pub(super) async fn readyz(State(state): State<Arc<HttpState>>) -> Response {
     let mut checks: BTreeMap<_, _> = state.checks.iter().map(|check| (check.name, (check.look)())).collect();
     checks.insert("store", state.store_probe.look(&state.db).await.into());

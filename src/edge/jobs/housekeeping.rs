@@ -8,7 +8,7 @@ use crate::app::{Again, App, Pass};
 use crate::kernel::batches::delete_in_batches;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
-use crate::{backend, chat, leads, onboarding};
+use crate::{backend, chat, leads, onboarding, webhooks};
 
 const DAY_MS: i64 = 86_400_000;
 /// Recorded runs and the requests for them: a month shows whether a fault is new, and nothing else asks for them.
@@ -18,7 +18,10 @@ const KEEP_RUNS_MS: i64 = 30 * DAY_MS;
 const KEEP_MESSAGES_MS: i64 = 90 * DAY_MS;
 /// Calls to a remote backend that are closed: as long as the messages they are about.
 const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
-
+/// Deliveries that are finished: as long as the messages, for the same reason.
+const KEEP_DELIVERIES_MS: i64 = 90 * DAY_MS;
+/// Attempts of the test button: whoever tries an endpoint out looks at once.
+const KEEP_TESTS_MS: i64 = 30 * DAY_MS;
 /// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
 const KEEP_RATE_LIMITS_MS: i64 = 7 * DAY_MS;
 
@@ -28,6 +31,7 @@ type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
 /// One pass. Requests go before runs: one whose run is gone would look as if it had none.
 pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
     let lanes = backend::mend::run_once(app.db()).await?;
+    let webhooks = prune_webhooks(app).await?;
     let counts = json!({
         "lanesMended": lanes.removed + lanes.added,
         "jobRequests": prune(app, KEEP_RUNS_MS, sql::delete_requests).await?,
@@ -36,6 +40,8 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,
+        "webhookDeliveries": webhooks.deliveries,
+        "webhookTests": webhooks.tests,
     });
     Ok(Pass { counts, again: Again::Later })
 }
@@ -46,6 +52,14 @@ async fn prune_leads(app: &App) -> Result<u64, StoreError> {
         Some(days) if days > 0 => prune(app, i64::from(days) * DAY_MS, leads::keep::delete_older_than).await,
         _ => Ok(0),
     }
+}
+
+/// Deliveries with their journal, and attempts of the test button.
+async fn prune_webhooks(app: &App) -> Result<webhooks::prune::Pruned, StoreError> {
+    let now = app.db().clock().now();
+    let deliveries = now.saturating_sub(KEEP_DELIVERIES_MS);
+    let tests = now.saturating_sub(KEEP_TESTS_MS);
+    webhooks::prune::run_once(app.db(), webhooks::prune::Cutoffs { deliveries, tests }, app.stop()).await
 }
 
 async fn prune(app: &App, keep_ms: i64, delete: Delete) -> Result<u64, StoreError> {

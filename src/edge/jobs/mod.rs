@@ -39,6 +39,8 @@ use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::leads::LEADS;
 use crate::onboarding::calls::BACKEND_CALLS;
+use crate::outbox::OUTBOX_EVENTS;
+use crate::webhooks::DELIVERIES;
 
 /// A run was asked for by a command beside the server.
 pub(crate) const JOB_REQUESTED: Wake = Wake("job-requested");
@@ -103,7 +105,7 @@ pub(crate) const JOBS: &[Job] = &[
         name: "housekeeping",
         cron: Some("0 30 3 * * *"),
         zone: Zone::Configured,
-        why: "deletes runs, messages and calls that ended long ago",
+        why: "deletes runs, messages, calls and deliveries that ended long ago",
         wakes: &[],
         recorded: Recorded::Always,
         run: |app| Box::pin(housekeeping::run(app)),
@@ -127,6 +129,24 @@ pub(crate) const JOBS: &[Job] = &[
         run: |app| Box::pin(app.prune_ledger()),
     },
     Job {
+        name: "outbox-prune",
+        cron: Some("0 0 3 * * *"),
+        zone: Zone::Configured,
+        why: "deletes events that were published long ago, and idempotency keys that are over",
+        wakes: &[],
+        recorded: Recorded::Always,
+        run: |app| Box::pin(app.prune_outbox()),
+    },
+    Job {
+        name: "outbox-relay",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "hands domain events to webhooks, communications and analytics",
+        wakes: &[OUTBOX_EVENTS],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.relay_events()),
+    },
+    Job {
         name: "telegram-send",
         cron: None,
         zone: Zone::Utc,
@@ -134,6 +154,24 @@ pub(crate) const JOBS: &[Job] = &[
         wakes: &[crate::chat::QUEUED],
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.send_telegram()),
+    },
+    Job {
+        name: "webhooks-deliver",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "sends webhooks, each until its endpoint has it or the schedule is exhausted",
+        wakes: &[DELIVERIES],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.deliver_webhooks()),
+    },
+    Job {
+        name: "webhooks-sweep",
+        cron: Some("0/5 * * * * *"),
+        zone: Zone::Utc,
+        why: "closes deliveries of endpoints that were disabled and removes those of deleted ones, beside the sending",
+        wakes: &[],
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.sweep_webhooks()),
     },
 ];
 

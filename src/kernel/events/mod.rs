@@ -7,9 +7,11 @@
 mod catalogue;
 mod document;
 mod event;
+mod pattern;
 #[cfg(test)]
 mod tests;
 
 pub use catalogue::{CATALOGUE, Entry, Field, KEPT_NAMES, find_entry, is_reserved};
 pub use document::catalogue_markdown;
 pub use event::{EndpointReason, EndpointTrouble, Event, Lead, Member, NftLevel};
+pub use pattern::Pattern;

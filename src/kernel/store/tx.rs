@@ -122,6 +122,26 @@ impl<'c> Tx<'c> {
         self.note(rows)
     }
 
+    /// Hands one row after the other to `visit`, in the statement's order, until it answers false.
+    ///
+    /// # Errors
+    /// The store's, or the visit's.
+    pub fn query_while(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut visit: impl FnMut(&Row<'_>) -> rusqlite::Result<bool>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.prepare(sql)?;
+        let mut rows = self.note(statement.query(params))?;
+        while let Some(row) = self.note(rows.next())? {
+            if !self.note(visit(row))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// How SQLite would run the statement, step by step. Parameters need no values: the planner does not look at them.
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
 
 use super::Error;
@@ -38,15 +39,26 @@ impl Lang {
 
 /// What a block's placeholders stand for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Values(BTreeMap<&'static str, String>);
+pub(crate) struct Values(BTreeMap<String, Value>);
 
 impl Values {
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    pub(crate) fn new(name: &'static str, value: &str) -> Self {
-        Self(BTreeMap::from([(name, value.to_owned())]))
+    pub(crate) fn new(name: &str, value: &str) -> Self {
+        let mut values = Self::none();
+        values.set(name, value);
+        values
+    }
+
+    /// An empty text is one that a block's `if` passes by.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    pub(crate) fn set_switch(&mut self, name: &str, is_on: bool) {
+        self.0.insert(name.to_owned(), is_on.into());
     }
 }
 
@@ -82,6 +94,21 @@ impl Content {
         Some(self.default_lang)
     }
 
+    /// Whether there is such a block.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.blocks.get_template(&block_name(key, Lang::Ru)).is_ok()
+    }
+
+    /// The names of the blocks.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &str> {
+        self.blocks.templates().filter_map(|(name, _)| name.strip_suffix(".ru"))
+    }
+
+    /// Whether a block's text is shown as it stands, without formatting.
+    pub(crate) fn is_plain(&self, key: &str) -> bool {
+        is_plain(key)
+    }
+
     /// A block's text in the person's language (the default one for who has not chosen), else in ru.
     ///
     /// # Errors
@@ -89,7 +116,7 @@ impl Content {
     pub(crate) fn render(&self, key: &str, lang: Option<Lang>, values: &Values) -> Result<String, Error> {
         let wanted = block_name(key, lang.unwrap_or(self.default_lang));
         let block = self.blocks.get_template(&wanted).or_else(|_| self.blocks.get_template(&block_name(key, Lang::Ru)));
-        block.and_then(|block| block.render(&values.0)).map_err(|_| Error::Content(wanted))
+        block.and_then(|block| block.render(values.0.clone())).map_err(|_| Error::Content(wanted))
     }
 }
 
@@ -105,10 +132,13 @@ fn is_plain(name: &str) -> bool {
 
 /// Escapes what Telegram's HTML gives a meaning to, and nothing else (Bot API, "HTML style").
 fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    // A switch is written as in the event, not as the template language has it.
+    let text = bool::try_from(value.clone()).ok().filter(|_| value.kind() == ValueKind::Bool);
+    let text = text.map_or_else(|| value.to_string(), |is_on| is_on.to_string());
     if *state.auto_escape() == AutoEscape::None {
-        return out.write_str(&value.to_string()).map_err(minijinja::Error::from);
+        return out.write_str(&text).map_err(minijinja::Error::from);
     }
-    for character in value.to_string().chars() {
+    for character in text.chars() {
         match character {
             '&' => out.write_str("&amp;"),
             '<' => out.write_str("&lt;"),
@@ -124,6 +154,7 @@ fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value)
 #[cfg(test)]
 mod tests {
     use super::{Content, EN, Lang, RU, Values};
+    use crate::kernel::events::CATALOGUE;
     use std::collections::BTreeMap;
 
     #[test]
@@ -131,7 +162,13 @@ mod tests {
         let keys = |file: &str| toml::from_str::<BTreeMap<String, String>>(file).unwrap();
         assert_eq!(keys(RU).keys().collect::<Vec<_>>(), keys(EN).keys().collect::<Vec<_>>());
         let content = Content::shipped(Lang::Ru).unwrap();
-        let sample = Values(BTreeMap::from([("partner_name", "Анна".to_owned()), ("uid", "7".to_owned())]));
+        let mut sample = Values::new("partner_name", "Анна");
+        for name in ["type", "aggregate_type", "aggregate_id", "occurred_at"] {
+            sample.set(name, "x");
+        }
+        for field in CATALOGUE.iter().flat_map(|entry| entry.fields) {
+            sample.set(field.name, "7");
+        }
         for key in keys(RU).keys() {
             for lang in Lang::ALL {
                 let text = content.render(key, Some(lang), &sample).unwrap();

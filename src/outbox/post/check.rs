@@ -1,11 +1,9 @@
 //! What an event must be to be stored. No stricter than the schema needs, but where consumers and receivers rely on it.
 
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::{MOST_EVENTS, NewEvent};
-use crate::kernel::clock::UnixMs;
-use crate::outbox::Error;
+use crate::outbox::{Error, SAYABLE, json};
 
 /// The longest type, aggregate and key; in characters.
 const LONGEST_TYPE: usize = 128;
@@ -16,9 +14,6 @@ const LONGEST_KEY: usize = 255;
 const LONGEST_DATA: usize = 64 * 1024;
 /// The deepest data: what the parsers of receivers take without being told to.
 const DEEPEST_DATA: usize = 100;
-/// What RFC 3339 can say: the years 0001 to 9999.
-const EARLIEST: UnixMs = -62_135_596_800_000;
-const LATEST: UnixMs = 253_402_300_799_999;
 
 /// An event that may be stored.
 #[derive(Clone, Debug)]
@@ -64,7 +59,7 @@ pub(super) fn event(index: usize, event: &NewEvent) -> Result<Checked<'_>, Error
     if !is_text(&event.aggregate_id, LONGEST_AGGREGATE_ID) {
         return invalid("aggregate.id", "must be 1 to 255 characters without control characters");
     }
-    if event.occurred_at.is_some_and(|at| !(EARLIEST..=LATEST).contains(&at)) {
+    if event.occurred_at.is_some_and(|at| !SAYABLE.contains(&at)) {
         return invalid("occurred_at", "must be in the years 0001 to 9999");
     }
     let event_id = event.event_id.as_deref().map(|text| uuid(index, text)).transpose()?;
@@ -84,37 +79,12 @@ fn uuid(index: usize, text: &str) -> Result<String, Error> {
 
 fn data(index: usize, text: &str) -> Result<&str, Error> {
     let invalid = |what| Err(Error::invalid(index, "data", what));
-    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else { return invalid("must be JSON") };
-    let text = raw.get();
-    if !text.starts_with('{') {
-        return invalid("must be an object");
-    }
+    let Some(text) = json::object(text) else { return invalid("must be a JSON object") };
     if text.len() > LONGEST_DATA && text.chars().count() > LONGEST_DATA {
         return invalid("must be at most 65536 characters");
     }
-    if is_too_deep(text) {
+    if json::is_deeper(text, DEEPEST_DATA) {
         return invalid("must be nested no deeper than 100 levels");
     }
     Ok(text)
-}
-
-/// Counts brackets outside strings of a text that is known to be JSON.
-fn is_too_deep(json: &str) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
-                depth += 1;
-                if depth > DEEPEST_DATA {
-                    return true;
-                }
-            }
-            b'}' | b']' if !in_string => depth -= 1,
-            _ => {}
-        }
-    }
-    false
 }

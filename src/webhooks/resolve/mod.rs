@@ -58,6 +58,7 @@ pub(crate) enum Line {
     Addresses(Vec<IpAddr>),
     Fails,
     Hangs,
+    Panics,
 }
 
 #[cfg(test)]
@@ -79,6 +80,7 @@ impl Script {
         };
         match line {
             Some(Line::Addresses(addresses)) => Ok(addresses),
+            Some(Line::Panics) => panic!("on purpose"),
             Some(Line::Hangs) => std::future::pending().await,
             Some(Line::Fails) | None => Err(NoAddress),
         }

@@ -19,18 +19,21 @@
 mod classify;
 mod guard;
 #[cfg(test)]
-mod tests;
+pub(in crate::webhooks) mod tests;
+mod warm;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response};
 use url::Url;
 
 use self::guard::Guard;
+use self::warm::Warm;
+use super::attempt::Outcome;
 use super::egress::{Egress, Host, UrlFault};
 use super::resolve::Resolver;
 use super::response::{ErrorClass, KEPT, kept, retry_after};
@@ -42,6 +45,9 @@ const READ: usize = 64 * 1024;
 /// How long a connection without a request is kept. Shorter than what receivers commonly allow (five seconds is usual),
 /// so that it is we who close it, and no request meets a connection that is just being closed.
 const IDLE: Duration = Duration::from_secs(4);
+
+/// How long somebody who writes an endpoint waits for name servers.
+const LOOK_FIRST: Duration = Duration::from_secs(3);
 
 /// How requests are made.
 #[derive(Clone, Debug)]
@@ -83,8 +89,10 @@ pub(crate) enum TransportError {
 pub(crate) struct Transport {
     client: Client,
     egress: Egress,
+    resolver: Resolver,
     /// The clock that `Retry-After` is read by.
     clock: Clock,
+    warm: Arc<Warm>,
     timeout: Duration,
 }
 
@@ -111,18 +119,8 @@ pub(crate) struct WebhookHeaders<'a> {
 /// What came of a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// How long it took, in real time.
-    pub(crate) duration: Duration,
-    /// The status, if one came.
-    pub(crate) http_status: Option<u16>,
-    /// Why it did not deliver; `None` if it did.
-    pub(crate) error: Option<ErrorClass>,
-    /// How long the receiver asks to be left alone.
-    pub(crate) retry_after: Option<Duration>,
-    /// The beginning of the body, if a status came.
-    pub(crate) response_body: Option<String>,
-    /// The address that was dialled.
-    pub(crate) resolved_ip: Option<IpAddr>,
+    /// What is recorded of it.
+    pub(crate) outcome: Outcome,
     headers: HeaderMap,
 }
 
@@ -147,13 +145,19 @@ impl Target {
 impl Answer {
     /// What came of a request that the egress rules forbid.
     pub(crate) fn blocked() -> Self {
-        Self::failed(ErrorClass::Blocked, Duration::ZERO, None)
+        Self::failed(ErrorClass::Blocked)
     }
 
-    fn failed(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
+    /// What came of a request that was never made.
+    pub(crate) fn failed(error: ErrorClass) -> Self {
+        Self::lost(error, Duration::ZERO, None)
+    }
+
+    fn lost(error: ErrorClass, duration: Duration, resolved_ip: Option<IpAddr>) -> Self {
         let (http_status, retry_after, response_body) = (None, None, None);
-        let headers = HeaderMap::new();
-        Self { duration, http_status, error: Some(error), retry_after, response_body, resolved_ip, headers }
+        let error = Some(error);
+        let outcome = Outcome { duration, http_status, error, retry_after, response_body, resolved_ip };
+        Self { outcome, headers: HeaderMap::new() }
     }
 
     /// The answer's headers; what is not text in them is shown as it can be.
@@ -177,7 +181,7 @@ impl Transport {
             .use_rustls_tls()
             .min_tls_version(reqwest::tls::Version::TLS_1_2)
             .user_agent(user_agent())
-            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver)))
+            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver.clone())))
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .referer(false)
@@ -191,12 +195,33 @@ impl Transport {
             builder = builder.add_root_certificate(certificate);
         }
         let client = builder.build().map_err(TransportError::Client)?;
-        Ok(Self { client, egress, clock, timeout: settings.timeout })
+        Ok(Self { client, egress, resolver, clock, warm: Arc::default(), timeout: settings.timeout })
+    }
+
+    /// The longest that one request takes.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// The judge of where requests may go.
     pub(crate) fn egress(&self) -> &Egress {
         &self.egress
+    }
+
+    /// Whether a webhook may go to that URL, as far as can be said before one does: for whoever writes an endpoint, who
+    /// would hear of it with the first failure only. A name that leads nowhere, or not in time, may do so tomorrow.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub(crate) async fn check_url(&self, text: &str) -> Result<(), UrlFault> {
+        let url = self.egress.check_url(text)?;
+        if let Some(url::Host::Domain(name)) = url.host()
+            && let Ok(Ok(found)) = tokio::time::timeout(LOOK_FIRST, self.resolver.resolve(name)).await
+            && !found.iter().all(|address| self.egress.permits(*address))
+        {
+            return Err(UrlFault::NotPublic);
+        }
+        Ok(())
     }
 
     /// Sends `body` to `target`.
@@ -220,26 +245,26 @@ impl Transport {
                 // What was refused or not found was not dialled.
                 let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked);
                 let at = dialled.or(asked).or_else(|| target.last()).filter(|_| is_dialled);
-                return Answer::failed(class, began.elapsed(), at);
+                return Answer::lost(class, began.elapsed(), at);
             }
             Err(_) => {
                 let at = dialled.or(asked).or_else(|| target.last());
-                return Answer::failed(ErrorClass::Timeout, began.elapsed(), at);
+                return Answer::lost(ErrorClass::Timeout, began.elapsed(), at);
             }
         };
         let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);
         target.was_at(resolved_ip);
         let (http_status, headers, body) = read(response, deadline).await;
         let wait = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok());
-        Answer {
+        let outcome = Outcome {
             duration: began.elapsed(),
             http_status: Some(http_status),
             error: ErrorClass::of_status(http_status),
             retry_after: wait.and_then(|text| retry_after(http_status, text, self.clock.now())),
             response_body: Some(kept(&body)),
             resolved_ip,
-            headers,
-        }
+        };
+        Answer { outcome, headers }
     }
 
     async fn request(
@@ -255,6 +280,9 @@ impl Transport {
         own.insert(HeaderName::from_static("webhook-id"), value(headers.id)?);
         own.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(headers.at_s));
         own.insert(HeaderName::from_static("webhook-signature"), value(headers.signature)?);
+        if !self.warm.may_keep(target.url.authority(), self.timeout + IDLE) {
+            own.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         *request.body_mut() = Some(body.into());
         self.client.execute(request).await.map_err(|error| classify::class_of(&error))
     }

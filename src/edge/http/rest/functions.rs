@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use super::arguments::Arguments;
 use super::refusal::Refusal;
 use crate::edge::http::HttpState;
 use crate::edge::http::finish::see_through;
-use crate::leads::{self, Ending, ErrorCode, RetryReason, SummaryError};
+use crate::leads::{self, Ending, ErrorCode, NotificationStatus, RetryReason, SummaryError};
 
 /// One function that can be called.
 #[derive(Debug)]
@@ -71,6 +73,12 @@ const FUNCTIONS: [Function; 4] = [
         },
     },
 ];
+
+/// The names of all of them.
+#[cfg(test)]
+pub(in crate::edge::http) fn function_names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|function| function.name)
+}
 
 /// No lead has the empty id, so null finds none, as in SQL.
 fn lead(arguments: &Arguments) -> Result<String, Refusal> {
@@ -133,18 +141,37 @@ pub(super) enum Answer {
     Row(String),
 }
 
-#[derive(Serialize)]
-struct ClaimRow {
+/// What came of a claim.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LeadClaim)]
+pub(super) struct ClaimRow {
+    /// Whether the caller has it.
     claimed: bool,
+    /// The lead's status, or `missing`.
+    #[schema(schema_with = statuses)]
     current_status: &'static str,
+    /// Claims so far; the caller's own is the last of them.
+    #[schema(minimum = 0)]
     attempt_count: i64,
 }
 
-#[derive(Serialize)]
-struct RetryRow {
+/// What came of asking for a retry.
+#[derive(Serialize, ToSchema)]
+#[schema(as = LeadRetry)]
+pub(super) struct RetryRow {
+    /// Whether the lead waits again because of it.
     retry_requested: bool,
+    /// The lead's status, or `missing`.
+    #[schema(schema_with = statuses)]
     current_status: &'static str,
+    /// Retries that people asked for so far.
+    #[schema(minimum = 0)]
     retry_count: i64,
+}
+
+fn statuses() -> Object {
+    let words = NotificationStatus::ALL.map(NotificationStatus::as_str).into_iter().chain(["missing"]);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
 }
 
 impl Call {

@@ -19,26 +19,31 @@
 mod accept;
 mod arguments;
 mod functions;
+mod operations;
 mod refusal;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
+use axum::routing::{MethodRouter, any};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
 use self::accept::Wanted;
 use self::arguments::Arguments;
+#[cfg(test)]
+pub(super) use self::functions::function_names;
 use self::functions::{Answer, Function};
 pub(super) use self::refusal::Refusal;
 use super::HttpState;
 use super::keys::{Role, Stranger};
 use super::observe::cut_off;
+use super::openapi::Routes;
 
 /// The one schema there is, under the name that PostgREST and Supabase give it.
 const SCHEMA: &str = "public";
@@ -46,11 +51,20 @@ const SCHEMA: &str = "public";
 const RPC: &str = "/rest/v1/rpc/";
 
 /// Everything under `/rest`.
-pub(super) fn routes(state: &Arc<HttpState>) -> Router<Arc<HttpState>> {
-    Router::new()
-        .route("/rest/v1/rpc/{function}", any(call))
+pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
+    OpenApiRouter::default()
+        .routes(routes!(operations::read_summary, operations::summary).map(and_every_method))
+        .routes(routes!(operations::claim).map(and_every_method))
+        .routes(routes!(operations::complete).map(and_every_method))
+        .routes(routes!(operations::request_retry).map(and_every_method))
+        .route("/rest/v1/rpc/{function}", any(call_other))
         .route("/rest/{*path}", any(elsewhere))
         .route_layer(from_fn_with_state(Arc::clone(state), admit))
+}
+
+/// A method that a function does not take is refused by the function, in PostgREST's order and shape.
+fn and_every_method(known: MethodRouter<Arc<HttpState>>) -> MethodRouter<Arc<HttpState>> {
+    any(call).merge(known)
 }
 
 /// Lets the service role pass, whatever it asks for; nobody else.
@@ -88,29 +102,39 @@ impl Invocation {
     }
 }
 
-/// Calls a function.
-async fn call(
+/// Calls the function whose address this is.
+async fn call(State(state): State<Arc<HttpState>>, request: Request) -> Result<Response, Refusal> {
+    let name = request.uri().path().strip_prefix(RPC).unwrap_or_default().to_owned();
+    call_named(&name, &state, request).await
+}
+
+/// Calls the function of any other address: one that is spelt in another way, or one that is not there.
+async fn call_other(
     State(state): State<Arc<HttpState>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let name = name.map_or_else(|_| String::new(), |Path(name)| name);
+    call_named(&name, &state, request).await
+}
+
+async fn call_named(name: &str, state: &Arc<HttpState>, request: Request) -> Result<Response, Refusal> {
     check_schema(request.method(), request.headers())?;
     let invocation = Invocation::of(request.method())?;
     if invocation == Invocation::Describe {
-        return Ok(describe(&name));
+        return Ok(describe(name));
     }
     let wanted = Wanted::of(request.headers());
     let arguments = match invocation {
         Invocation::Post => Arguments::of_body(request, &state.limits).await?,
         Invocation::Read | Invocation::Describe => Arguments::of_query(request.uri())?,
     };
-    let function = Function::find(&name, &arguments, invocation == Invocation::Post)?;
+    let function = Function::find(name, &arguments, invocation == Invocation::Post)?;
     let wanted = wanted?;
     if invocation == Invocation::Read && !function.is_stable() {
         return Err(Refusal::changes_on_read());
     }
-    let answer = function.bind(&arguments)?.run(&state).await?;
+    let answer = function.bind(&arguments)?.run(state).await?;
     Ok(show(&answer, wanted))
 }
 

@@ -1,16 +1,21 @@
 //! Every error under `/rest`, in PostgREST's shape: `{code, message, details, hint}`, with its codes and PostgreSQL's.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::openapi::response::{Response as DescribedResponse, ResponseBuilder};
+use utoipa::openapi::{Content, Ref, RefOr};
+use utoipa::{IntoResponses, ToSchema};
 
 use super::SCHEMA;
 use crate::edge::http::decode::Unread;
 use crate::edge::http::error::Problem;
 use crate::edge::http::observe::Cut;
+use crate::edge::http::openapi::refusals;
 use crate::kernel::store::StoreError;
 
 /// What is repeated to the caller of its own words, in characters each.
@@ -26,12 +31,58 @@ pub(in crate::edge::http) struct Refusal {
     body: Box<Body>,
 }
 
-#[derive(Debug, Serialize)]
-struct Body {
+/// An error in PostgREST's shape.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PostgrestError)]
+pub(super) struct Body {
+    /// PostgREST's code or PostgreSQL's.
     code: &'static str,
+    /// What a person should know, or the contract's own word (`P0001`).
     message: Cow<'static, str>,
+    #[schema(required)]
     details: Option<String>,
+    #[schema(required)]
     hint: Option<String>,
+}
+
+/// What a call with its arguments in the query may be refused with, for the document, beside 400.
+pub(super) struct ReadRefusals;
+
+impl IntoResponses for ReadRefusals {
+    fn responses() -> BTreeMap<String, RefOr<DescribedResponse>> {
+        described(&[401, 403, 404, 406, 500, 503])
+    }
+}
+
+/// What a call with its arguments in the body may be refused with, for the document, beside 400.
+pub(super) struct CallRefusals;
+
+impl IntoResponses for CallRefusals {
+    fn responses() -> BTreeMap<String, RefOr<DescribedResponse>> {
+        described(&[401, 403, 404, 406, 408, 413, 500, 503])
+    }
+}
+
+fn described(statuses: &[u16]) -> BTreeMap<String, RefOr<DescribedResponse>> {
+    let each = statuses.iter().map(|status| {
+        let description = match status {
+            401 => "There is no key, or a wrong one.",
+            403 => "The key is known, and may not call.",
+            404 => "No function takes arguments of these names (`PGRST202`).",
+            406 => "The answer cannot be given in the form or the schema that was asked for.",
+            408 => "The body did not arrive in time.",
+            413 => "The body is too large.",
+            503 => "The store cannot be used now, or no service key is set.",
+            _ => "Something went wrong here; the log has it under the request's id.",
+        };
+        let form = Content::new(Some(Ref::from_schema_name(Body::name())));
+        let mut response = ResponseBuilder::new().description(description).content("application/json", form);
+        if *status == 503 {
+            response = response.header("Retry-After", refusals::retry_after());
+        }
+        (status.to_string(), response.build().into())
+    });
+    each.collect()
 }
 
 impl Refusal {

@@ -122,7 +122,7 @@ fn replace(path: &str, field: &str, with: &Value) -> Value {
 #[tokio::test]
 async fn a_field_of_another_form_is_a_422_that_names_it() {
     let server = TestServer::start().await;
-    let numbers = [json!(0), json!(-1), json!(i64::MIN), json!(u64::MAX), json!(1e20), json!(1.5), json!(1.0)];
+    let numbers = [json!(0), json!(-1), json!(i64::MIN), json!(u64::MAX), json!(1e20), json!(1.5), json!(-1.0)];
     let others = [json!("1"), json!(true), json!({}), json!([1])];
     let long = json!("x".repeat(5000));
     let texts = [json!(1), json!(1.5), json!(false), json!({}), json!([]), json!(""), json!("a\u{0}b"), long];
@@ -170,6 +170,28 @@ async fn an_id_in_a_list_is_named_with_its_place() {
     ];
     for (body, field) in cases {
         assert_eq!(server.post("/bot/events/ack", body).await.problem(422, "invalid_body"), [field]);
+    }
+}
+
+#[tokio::test]
+async fn a_whole_number_may_be_spelt_with_a_point_or_an_exponent() {
+    let server = TestServer::start().await;
+    for (at, number) in ["7", "7.0", "70e-1", "0.7E1"].into_iter().enumerate() {
+        let event = format!(r#"{{"eventType": "registered", "magnetUid": {number}, "dedupKey": "k{at}"}}"#);
+        let emitted = post_bytes(&server, "/bot/events", Some("application/json"), event.as_bytes()).await;
+        assert_eq!(emitted.status, 201, "{number}: {}", emitted.text());
+        let ack = format!(r#"{{"processedIds": [{number}], "retryIds": [{number}, {{"id": {number}}}]}}"#);
+        let done = post_bytes(&server, "/bot/events/ack", Some("application/json"), ack.as_bytes()).await;
+        assert_eq!(done.status, 200, "{number}: {}", done.text());
+    }
+    let page = server.get("/bot/events/pending").await.json();
+    let members: Vec<_> = page["events"].as_array().unwrap().iter().map(|event| event["magnetUid"].clone()).collect();
+    assert_eq!(members, [7, 7, 7, 7]);
+    // Past 2^53 a double may already be another number.
+    for number in ["9007199254740992.0", "1e300", "-1.0", "0.0", "0.5"] {
+        let event = format!(r#"{{"eventType": "registered", "magnetUid": {number}}}"#);
+        let answer = post_bytes(&server, "/bot/events", Some("application/json"), event.as_bytes()).await;
+        assert_eq!(answer.problem(422, "invalid_body"), ["magnetUid"], "{number}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Consumer, Setup, TestServer, record_log, wallet};
+use super::{Consumer, SECRET, Setup, TestServer, record_log, wallet};
 use crate::kernel::store::StoreError;
 
 #[tokio::test]
@@ -180,4 +180,18 @@ async fn a_notification_is_stored_once_per_dedup_key() {
     let count = "SELECT count(*) FROM web_notifications WHERE magnet_uid = 7";
     let rows: Result<i64, StoreError> = server.db.read(move |tx| tx.query_one(count, [], |row| row.get(0))).await;
     assert_eq!(rows.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_payload_are_those_that_were_sent() {
+    let server = TestServer::start().await;
+    let numbers = ["3658105596765150.0", "0.1", "5e-324", "1.7976931348623157e308", "-2.2250738585072011e-308", "1e16"];
+    let body = format!(r#"{{"eventType": "registered", "magnetUid": 1, "payload": {{"n": [{}]}}}}"#, numbers.join(","));
+    let auth = format!("Bearer {SECRET}");
+    let headers = [("Authorization", auth.as_bytes()), ("Content-Type", b"application/json".as_slice())];
+    assert_eq!(server.send("POST", "/bot/events", &headers, body.as_bytes()).await.status, 201);
+    let page = server.get("/bot/events/pending").await.text();
+    let shown = page.split(r#""n":["#).nth(1).unwrap().split(']').next().unwrap();
+    let read = |text: &str| text.parse::<f64>().unwrap();
+    assert_eq!(shown.split(',').map(read).collect::<Vec<_>>(), numbers.map(read));
 }

@@ -1,6 +1,7 @@
 //! What a receiver may do with a request, and what is told of it.
 
 use super::*;
+use crate::webhooks::transport::warm::MOST;
 
 #[tokio::test]
 async fn a_request_carries_its_headers_and_exactly_its_bytes() {
@@ -10,7 +11,7 @@ async fn a_request_carries_its_headers_and_exactly_its_bytes() {
     let url = format!("http://localhost.:{}/hook?a=%20b", at.port());
     let answer = transport.post(&target(&transport, &url), &HEADERS, body.into()).await;
     assert_eq!(told(&answer), at_loopback(Some(200), None));
-    assert_eq!(answer.response_body.as_deref(), Some("ok"));
+    assert_eq!(answer.outcome.response_body.as_deref(), Some("ok"));
     let seen = seen.lock().unwrap();
     let (head, sent) = seen[0].split_once("\r\n\r\n").unwrap();
     assert_eq!(sent, body);
@@ -115,7 +116,7 @@ async fn a_port_where_nobody_listens_is_no_connection() {
     assert_eq!(told(&post_to(at).await), at_loopback(None, Some("connect")));
     let by_name = post(&insecure(AMPLE), &format!("http://localhost:{}/", at.port())).await;
     assert_eq!(told(&by_name).1, Some("connect"));
-    assert!(by_name.resolved_ip.is_some_and(|ip| ip.is_loopback()));
+    assert!(by_name.outcome.resolved_ip.is_some_and(|ip| ip.is_loopback()));
 }
 
 #[tokio::test]
@@ -133,7 +134,7 @@ async fn the_status_decides_whatever_becomes_of_the_body() {
     let (at, _) = listen(PRIVATE, endless).await;
     let answer = post_to(at).await;
     assert_eq!(told(&answer), at_loopback(Some(200), None));
-    assert_eq!(answer.response_body.map(|body| body.len()), Some(4096));
+    assert_eq!(answer.outcome.response_body.map(|body| body.len()), Some(4096));
 
     let broken = answering_once("HTTP/1.1 204 X\r\n\r\n").await;
     assert_eq!(told(&post_to(broken).await), at_loopback(Some(204), None));
@@ -145,7 +146,7 @@ async fn the_status_decides_whatever_becomes_of_the_body() {
     let failed = answering_once("HTTP/1.1 503 X\r\ncontent-length: 100\r\n\r\nwhy").await;
     let answer = post_to(failed).await;
     assert_eq!(told(&answer), at_loopback(Some(503), Some("http_5xx")));
-    assert_eq!(answer.response_body.as_deref(), Some("why"));
+    assert_eq!(answer.outcome.response_body.as_deref(), Some("why"));
 }
 
 /// Writes a byte now and then, for ever.
@@ -180,13 +181,13 @@ async fn one_deadline_covers_everything() {
     for at in [silent, headers, provisional] {
         let answer = post(&transport, &format!("http://{at}/")).await;
         assert_eq!(told(&answer), at_loopback(None, Some("timeout")));
-        assert!((deadline..deadline * 4).contains(&answer.duration), "{:?}", answer.duration);
+        assert!((deadline..deadline * 4).contains(&answer.outcome.duration), "{:?}", answer.outcome.duration);
     }
     let (body, _) = listen(PRIVATE, |stream| drip(stream, b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n")).await;
     let answer = post(&transport, &format!("http://{body}/")).await;
     assert_eq!(told(&answer), at_loopback(Some(200), None), "its status had come");
-    assert!((deadline..deadline * 4).contains(&answer.duration), "{:?}", answer.duration);
-    assert!(answer.response_body.is_some_and(|body| body.starts_with("xxx")));
+    assert!((deadline..deadline * 4).contains(&answer.outcome.duration), "{:?}", answer.outcome.duration);
+    assert!(answer.outcome.response_body.is_some_and(|body| body.starts_with("xxx")));
 }
 
 #[tokio::test]
@@ -212,7 +213,7 @@ async fn a_compressed_body_is_kept_as_it_came() {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", bomb.len());
     let answer = post_to(answering([head.as_bytes(), &bomb].concat()).await).await;
     assert_eq!(told(&answer), at_loopback(Some(200), None));
-    let body = answer.response_body.unwrap();
+    let body = answer.outcome.response_body.unwrap();
     assert!(body.starts_with("\u{1f}\u{fffd}\u{8}\u{fffd}\u{fffd}") && body.len() <= 4096, "{}", body.len());
 }
 
@@ -220,7 +221,7 @@ async fn a_compressed_body_is_kept_as_it_came() {
 async fn a_body_is_cut_between_characters() {
     let body = format!("a{}", "€".repeat(5000));
     let at = answering(format!("HTTP/1.1 400 X\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
-    let kept = post_to(at).await.response_body.unwrap();
+    let kept = post_to(at).await.outcome.response_body.unwrap();
     assert_eq!(kept, body[..1 + 3 * 1365]);
 }
 
@@ -228,7 +229,7 @@ async fn a_body_is_cut_between_characters() {
 async fn a_wait_is_taken_from_429_and_503_and_no_other() {
     let wait = async |head: &str| {
         let at = answering(format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n")).await;
-        post_to(at).await.retry_after.map(|wait| wait.as_secs())
+        post_to(at).await.outcome.retry_after.map(|wait| wait.as_secs())
     };
     assert_eq!(wait("429 X\r\nRetry-After: 7").await, Some(7));
     assert_eq!(wait("503 X\r\nretry-after: Tue, 14 Nov 2023 22:14:20 GMT").await, Some(60), "by the injected clock");
@@ -251,6 +252,22 @@ async fn a_connection_is_used_again_after_a_body_that_was_read_to_its_end() {
         assert_eq!(told(&answer), at_loopback(Some(200), None));
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn connections_are_kept_open_to_so_many_hosts_and_no_more() {
+    let (at, seen, connections) = recording(PRIVATE).await;
+    let (transport, script) = insecure_and_scripted();
+    for round in 0..2 {
+        for n in 0..MOST + 10 {
+            let name = format!("host{n}.example");
+            script.will(&name, addresses(&[PRIVATE]));
+            let answer = post(&transport, &format!("http://{name}:{}/", at.port())).await;
+            assert_eq!(told(&answer), at_loopback(Some(200), None), "{round} {n}");
+        }
+    }
+    let closing = seen.lock().unwrap().iter().filter(|request| request.contains("connection: close")).count();
+    assert_eq!((closing, connections.load(Ordering::SeqCst)), (20, MOST + 20));
 }
 
 #[tokio::test]

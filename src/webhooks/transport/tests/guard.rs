@@ -1,6 +1,7 @@
 //! Where the transport does not go, whatever a receiver or a name server says.
 
 use super::*;
+use crate::webhooks::egress::UrlFault;
 
 #[tokio::test]
 async fn an_address_in_figures_is_judged_before_it_is_dialled() {
@@ -132,4 +133,21 @@ async fn a_cookie_is_not_brought_back() {
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 2);
     assert!(!seen[1].contains("cookie") && !seen[1].contains("referer"), "{}", seen[1]);
+}
+
+#[tokio::test]
+async fn a_url_is_checked_as_far_as_can_be_said_before_anything_is_sent() {
+    let (transport, script) = scripted(&settings(AMPLE));
+    script.will("public.example", addresses(&[PUBLIC, "93.184.216.34"]));
+    script.will("private.example", addresses(&[PRIVATE]));
+    script.will("mixed.example", addresses(&[PUBLIC, "fd00::1"]));
+    script.will("fails.example", Line::Fails);
+    let check = async |text: &str| transport.check_url(text).await;
+    for name in ["public.example", "fails.example", "unknown.example"] {
+        assert_eq!(check(&format!("https://{name}/")).await, Ok(()), "{name}");
+    }
+    for name in ["private.example", "mixed.example", "10.0.0.1", "localhost"] {
+        assert_eq!(check(&format!("https://{name}/")).await, Err(UrlFault::NotPublic), "{name}");
+    }
+    assert_eq!(check("http://public.example/").await, Err(UrlFault::Scheme));
 }

@@ -29,7 +29,7 @@ const HEADERS: WebhookHeaders<'static> = WebhookHeaders { id: "evt_1", at_s: 1_7
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// Listens at `address` and hands each connection to `behave`; the counter is of connections.
-async fn listen<F, B>(address: &str, behave: B) -> (SocketAddr, Arc<AtomicUsize>)
+pub(in crate::webhooks) async fn listen<F, B>(address: &str, behave: B) -> (SocketAddr, Arc<AtomicUsize>)
 where
     B: Fn(TcpStream) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -76,7 +76,7 @@ async fn answering_once(answer: impl Into<Vec<u8>>) -> SocketAddr {
 }
 
 /// A request with its body; `None` if the connection ended before.
-async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
+pub(in crate::webhooks) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut request = Vec::new();
     loop {
         if let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -142,8 +142,9 @@ fn addresses(texts: &[&str]) -> Line {
 
 /// Status, class and address in one line, as the journal has them.
 fn told(answer: &Answer) -> (Option<u16>, Option<&'static str>, Option<String>) {
-    let address = answer.resolved_ip.map(|ip| ip.to_string());
-    (answer.http_status, answer.error.map(super::ErrorClass::as_str), address)
+    let outcome = &answer.outcome;
+    let address = outcome.resolved_ip.map(|ip| ip.to_string());
+    (outcome.http_status, outcome.error.map(super::ErrorClass::as_str), address)
 }
 
 /// What is told of an attempt that was dialled at [`PRIVATE`].

@@ -3,12 +3,18 @@
 //! Every error is `application/problem+json` (RFC 9457) with a stable `code`, the request's id and the fields at fault.
 //! What the client cannot act on is a 500 with the id only; its details are logged here, once.
 
+mod events;
+mod webhooks;
+
 use std::borrow::Cow;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(super) use events::Posting;
 
 use super::observe;
 use crate::backend;
@@ -33,10 +39,11 @@ enum Then {
 }
 
 /// One field at fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Fault {
     /// Where: `processedIds[3]`, `payload.level`, or the name of a parameter or header.
     pub(super) field: String,
+    /// What is wrong with it.
     pub(super) detail: String,
 }
 
@@ -56,16 +63,30 @@ impl Then {
     }
 }
 
-#[derive(Serialize)]
-struct ProblemBody<'a> {
+/// An error, as RFC 9457 has it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemBody<'a> {
+    /// `urn:pillarbox:problem:` and the code.
+    #[schema(pattern = "^urn:pillarbox:problem:[a-z0-9_]+$")]
     r#type: String,
+    /// What the status means.
     title: &'a str,
+    /// The status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    /// What a person should know.
     detail: &'a str,
+    /// What a program may rely on.
+    #[schema(pattern = "^[a-z0-9_]+$")]
     code: &'a str,
+    /// The request's name in the log. Not there in a 401, which is the same for all.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     request_id: Option<String>,
+    /// The fields at fault, where it is about fields.
     #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
+    #[schema(required = false)]
     errors: &'a [Fault],
 }
 
@@ -102,9 +123,18 @@ impl Problem {
         problem
     }
 
+    /// The same for every text that is no valid key of a tenant, byte for byte: none, one never made, a revoked one.
+    pub(super) fn unknown_key() -> Self {
+        let detail = "this address needs a valid API key, as `Authorization: Bearer <key>`";
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
+        problem.then = Then::ShowSecret;
+        problem
+    }
+
     /// The same for every wrong key, byte for byte.
     pub(super) fn wrong_key() -> Self {
-        let detail = "this address needs the service key, as `Authorization: Bearer <key>` or as `apikey`";
+        let detail =
+            "this address needs an API key as `Authorization: Bearer <key>`, or the service key so or as `apikey`";
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail);
         problem.then = Then::ShowSecret;
         problem
@@ -130,8 +160,21 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "events_are_consumed_here", detail)
     }
 
+    pub(super) fn nothing_here() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+    }
+
+    /// The same for what never was and for what is another tenant's.
+    pub(super) fn no_such(thing: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no such {thing}"))
+    }
+
     pub(super) fn bad_query(fault: Fault) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_query", "a query parameter is not as it must be").at(vec![fault])
+    }
+
+    pub(super) fn bad_header(fault: Fault) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_header", "a header is not as it must be").at(vec![fault])
     }
 
     pub(super) fn wrong_content_type() -> Self {
@@ -247,7 +290,7 @@ impl IntoResponse for Problem {
 
 /// No such address.
 pub(super) async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+    Problem::nothing_here()
 }
 
 /// The address is there, the method is not; axum adds which are.

@@ -1,0 +1,192 @@
+//! What a pass and its attempts share: looking for what may go, claiming it, and starting it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::gate::{Gate, Turn};
+use super::ready::{Ready, Shelf};
+use super::{DelivererParts, Report};
+use crate::kernel::clock::Clock;
+use crate::kernel::store::{StoreError, Tx};
+use crate::webhooks::delivery::{Claim, Pick, Waiting, claim, take_up_interrupted, waiting};
+use crate::webhooks::vault::VaultError;
+
+/// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
+pub(super) const ASIDE_MS: i64 = 60_000;
+
+/// Attempts whose result is not in the file yet hold no slot, so that the disk and the network work at the same time.
+/// With so many per slot the disk is behind, and nothing more is begun.
+const UNSETTLED_PER_SLOT: usize = 4;
+
+/// What the tasks share.
+pub(super) struct Hands {
+    pub(super) parts: DelivererParts,
+    lease_ms: i64,
+    gate: Mutex<Gate>,
+    shelf: Shelf,
+    /// Deliveries (rows) that a task of this process has: whatever the clock says, nobody takes them up.
+    in_hand: Mutex<HashSet<i64>>,
+    pub(super) put_down: Notify,
+    /// Something waits for a slot, and no pass does.
+    pub(super) is_starved: AtomicBool,
+    tally: Mutex<Report>,
+}
+
+/// What one look at the file led to.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    /// Something was claimed or put aside: a look after it may find more.
+    pub(super) moved: bool,
+    /// What stands in the way of what did not go.
+    pub(super) turn: Turn,
+}
+
+/// A delivery and what sending it takes.
+pub(super) type Taken = (Claim, Arc<Ready>);
+
+/// Why nothing was claimed.
+#[derive(Debug, thiserror::Error)]
+enum NotClaimed {
+    #[error("nothing can be signed for an endpoint")]
+    NoKeys { endpoint: i64, endpoint_id: String, source: VaultError },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Hands {
+    pub(super) fn new(parts: DelivererParts) -> Self {
+        let settings = &parts.settings;
+        let timeout_ms = i64::try_from(parts.transport.timeout().as_millis()).unwrap_or(i64::MAX);
+        Self {
+            // What is under way is in hand; the lease is for others, who know of no hand.
+            lease_ms: timeout_ms.saturating_mul(2),
+            gate: Mutex::new(Gate::new(settings.max_in_flight, settings.per_endpoint)),
+            parts,
+            shelf: Shelf::default(),
+            in_hand: Mutex::default(),
+            put_down: Notify::new(),
+            is_starved: AtomicBool::new(false),
+            tally: Mutex::default(),
+        }
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        self.parts.db.clock()
+    }
+
+    /// Takes up what was under way when a process ended.
+    pub(super) async fn recover(&self) -> Result<(), StoreError> {
+        loop {
+            let (in_hand, policy) = (self.in_hand().clone(), self.parts.settings.policy);
+            let taken = self.parts.db.settle(move |tx: &Tx<'_>| take_up_interrupted(tx, &in_hand, &policy)).await;
+            match taken {
+                Ok(0) => return Ok(()),
+                Ok(taken) => {
+                    tracing::info!(deliveries = taken, "attempts were cut off; they are made again");
+                    self.tally().interrupted += taken as u64;
+                }
+                Err(error) if error.is_store_fault() => return Err(error),
+                Err(error) => {
+                    // A row that cannot be changed keeps no other from being sent.
+                    tracing::error!(%error, "attempts that were cut off could not be taken up");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Takes slots, claims for them, and starts the attempts.
+    pub(super) async fn fill(self: &Arc<Self>, stop: &CancellationToken) -> Result<Filled, StoreError> {
+        if self.in_hand().len() >= self.parts.settings.max_in_flight.saturating_mul(UNSETTLED_PER_SLOT) {
+            return Ok(Filled { moved: false, turn: Turn { is_held: true, ..Turn::default() } });
+        }
+        let found = self.parts.db.read(|tx: &Tx<'_>| waiting(tx)).await?;
+        let now = self.clock().now();
+        let mut turn = {
+            let mut gate = self.gate();
+            gate.tidy(now, ASIDE_MS);
+            gate.turn(&found, now)
+        };
+        if turn.picks.is_empty() || stop.is_cancelled() {
+            return Ok(Filled { moved: false, turn });
+        }
+        let mut moved = false;
+        let mut groups = vec![std::mem::take(&mut turn.picks)];
+        while let Some(group) = groups.pop() {
+            match self.claim(&group).await {
+                Ok(taken) => {
+                    moved |= !taken.is_empty();
+                    taken.into_iter().for_each(|taken| self.start(taken, &found));
+                }
+                Err(NotClaimed::NoKeys { endpoint, endpoint_id, source }) => {
+                    tracing::error!(endpoint.id = endpoint_id, error = %source, "an endpoint waits: nothing can be signed for it");
+                    self.gate().put_aside(endpoint, self.clock().now().saturating_add(ASIDE_MS));
+                    moved = true;
+                }
+                Err(NotClaimed::Store(error)) if error.is_store_fault() => return Err(error),
+                Err(NotClaimed::Store(error)) => match group.as_slice() {
+                    [only] => {
+                        tracing::error!(%error, "a delivery could not be claimed; its endpoint waits");
+                        self.gate().put_aside(only.endpoint, self.clock().now().saturating_add(ASIDE_MS));
+                        moved = true;
+                    }
+                    // One row that cannot be changed keeps no other endpoint from its turn.
+                    several => groups.extend(several.iter().map(|pick| vec![*pick])),
+                },
+            }
+        }
+        Ok(Filled { moved, turn })
+    }
+
+    /// Claims what was picked, if all of it can be sent.
+    async fn claim(self: &Arc<Self>, picks: &[Pick]) -> Result<Vec<Taken>, NotClaimed> {
+        let (hands, picks) = (Arc::clone(self), picks.to_vec());
+        let claim_all = move |tx: &Tx<'_>| {
+            let claims = claim(tx, &picks, hands.lease_ms)?;
+            claims.into_iter().map(|claim| hands.ready(claim)).collect::<Result<Vec<_>, NotClaimed>>()
+        };
+        // Sending what is queued is finishing: it goes on when the disk is low.
+        self.parts.db.settle(claim_all).await
+    }
+
+    fn ready(&self, claim: Claim) -> Result<Taken, NotClaimed> {
+        let destination = &claim.destination;
+        match self.shelf.find(destination, self.parts.transport.egress(), &self.parts.vault) {
+            Ok(ready) => Ok((claim, ready)),
+            Err(source) => {
+                let endpoint_id = destination.endpoint_id.clone();
+                Err(NotClaimed::NoKeys { endpoint: destination.endpoint, endpoint_id, source })
+            }
+        }
+    }
+
+    fn start(self: &Arc<Self>, taken: Taken, found: &[Waiting]) {
+        let (delivery, endpoint) = (taken.0.delivery, taken.0.destination.endpoint);
+        // The list is in the order of its endpoints.
+        let at = found.binary_search_by_key(&endpoint, |waiting| waiting.endpoint).ok();
+        let rate_per_second = at.and_then(|at| found[at].rate_per_second);
+        self.in_hand().insert(delivery);
+        self.gate().began(endpoint, 1, rate_per_second, taken.0.started_at);
+        tokio::spawn(Arc::clone(self).attempt(taken));
+    }
+
+    pub(super) fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn in_hand(&self) -> MutexGuard<'_, HashSet<i64>> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tally(&self) -> MutexGuard<'_, Report> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn starves(&self) -> bool {
+        self.is_starved.load(Ordering::Acquire)
+    }
+}

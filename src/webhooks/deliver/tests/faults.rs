@@ -1,0 +1,148 @@
+//! What goes wrong in between, and what it costs.
+
+use super::*;
+use crate::webhooks::resolve::Line;
+
+#[tokio::test]
+async fn a_panic_in_one_attempt_costs_that_attempt_only() {
+    let world = World::new();
+    world.script.will("panics.example", Line::Panics);
+    let bad = world.endpoint("http://panics.example/").await;
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let good = world.endpoint(&receiver.url).await;
+    let unlucky = world.delivery(bad).await;
+    world.events(good, 5).await;
+    let report = world.run().await;
+    assert_eq!((report.delivered, report.again), (5, 1));
+    assert_eq!(world.journal(unlucky).await, [Some("interrupted".to_owned())]);
+    assert_eq!(world.row(unlucky).await.next_attempt_at, Some(START + 5000));
+    world.worker.drain().await;
+    assert_eq!(world.count("sending").await, 0, "nothing is left in hand");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_under_way_when_the_process_ended_is_sent_again() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Hang).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    let delivery = world.delivery(endpoint).await;
+    let passes = world.drive();
+    receiver.got_so_many(1).await;
+    passes.abort();
+    let _ = passes.await;
+    let world = world.restart().await;
+    receiver.will(Play::Answer("200 X"));
+    let report = world.run().await;
+    assert_eq!((report.interrupted, report.delivered), (1, 1));
+    assert_eq!(world.journal(delivery).await, [Some("interrupted".to_owned()), None]);
+    let got = receiver.got();
+    assert_eq!(got.len(), 2);
+    assert_eq!((got[0].id(), &got[0].body), (got[1].id(), &got[1].body));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_hand_is_not_taken_up_whatever_the_clock_says() {
+    for jump in [365 * 24 * 3_600_000, -365 * 24 * 3_600_000_i64] {
+        let world = World::new();
+        let receiver = Receiver::that(Play::Hang).await;
+        let endpoint = world.endpoint(&receiver.url).await;
+        let delivery = world.delivery(endpoint).await;
+        let passes = world.drive();
+        receiver.got_so_many(1).await;
+        world.stop.cancel();
+        passes.await.unwrap();
+        world.clock.set(START + jump);
+        // A pass that is stopped still takes up what was cut off.
+        assert_eq!(world.run().await.interrupted, 0);
+        assert_eq!((receiver.count(), world.status(delivery).await.as_str()), (1, "sending"), "{jump}");
+        receiver.release(1);
+        world.becomes(delivery, "delivered").await;
+        assert_eq!(world.journal(delivery).await, [None]);
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_holds_up_nothing_that_comes_after() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    world.execute("UPDATE webhook_endpoints SET rate_per_second = 1", vec![]).await;
+    world.delivery(endpoint).await;
+    assert_eq!(world.run().await.delivered, 1);
+    world.clock.set(START - 3_600_000);
+    let delivery = world.event("evt_after", "{}", &[endpoint]).await[0];
+    assert_eq!(world.run().await.delivered, 1);
+    assert_eq!(world.status(delivery).await, "delivered");
+    assert_eq!(receiver.got()[1].at_s(), (START - 3_600_000) / 1000);
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_secret_does_not_open_waits_and_holds_up_nobody() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let good = world.endpoint(&receiver.url).await;
+    let bad = world.endpoint(&format!("{}?bad", receiver.url)).await;
+    world
+        .execute("UPDATE webhook_secrets SET sealed = ?1 WHERE endpoint = ?2", vec![vec![0; 72].into(), bad.into()])
+        .await;
+    let waits = world.delivery(bad).await;
+    world.events(good, 5).await;
+    let report = world.run().await;
+    assert_eq!((report.delivered, report.next), (5, Some(START + 60_000)));
+    let row = world.row(waits).await;
+    assert_eq!((row.status.as_str(), row.attempts), ("pending", 0), "no attempt is lost");
+    // The right secret is put back.
+    let sealed = world
+        .vault
+        .seal(&format!("ep_{}_bad", receiver.url.replace(|c: char| !c.is_ascii_alphanumeric(), "_")), &SECRET, false)
+        .unwrap();
+    world.execute("UPDATE webhook_secrets SET sealed = ?1 WHERE endpoint = ?2", vec![sealed.into(), bad.into()]).await;
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.run().await.delivered, 1);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_changed_keeps_no_other_endpoint_from_its_turn() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let (good, bad) = (world.endpoint(&receiver.url).await, world.endpoint(&format!("{}?bad", receiver.url)).await);
+    let stuck = world.delivery(bad).await;
+    world.events(good, 5).await;
+    let trigger = "CREATE TRIGGER no BEFORE UPDATE ON webhook_deliveries WHEN OLD.endpoint = 2
+                   BEGIN SELECT RAISE(ABORT, 'no'); END";
+    assert_eq!(bad, 2);
+    world.execute(trigger, vec![]).await;
+    let report = world.run().await;
+    assert_eq!((report.delivered, report.next), (5, Some(START + 60_000)));
+    assert_eq!(world.row(stuck).await.attempts, 0);
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_signed_is_a_failure_of_its_own() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    let delivery = world.event("evt.with.dots", "{}", &[endpoint]).await[0];
+    assert_eq!(world.run().await.again, 1);
+    assert_eq!(world.row(delivery).await.last_error.as_deref(), Some("protocol"));
+    assert_eq!(receiver.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_starts_nothing_more_and_drain_waits_for_what_is_under_way() {
+    let world = World::with(DeliverSettings { per_endpoint: 1, ..World::new().settings });
+    let receiver = Receiver::that(Play::Hang).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    let deliveries = world.events(endpoint, 2).await;
+    let passes = world.drive();
+    receiver.got_so_many(1).await;
+    world.stop.cancel();
+    passes.await.unwrap();
+    let worker = Arc::clone(&world.worker);
+    let drained = tokio::spawn(async move { worker.drain().await });
+    tokio::task::yield_now().await;
+    assert!(!drained.is_finished());
+    receiver.release(2);
+    tokio::time::timeout(PATIENCE, drained).await.unwrap().unwrap();
+    assert_eq!([world.status(deliveries[0]).await, world.status(deliveries[1]).await], ["delivered", "pending"]);
+}

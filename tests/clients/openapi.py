@@ -1,0 +1,79 @@
+"""schemathesis (PyPI) reads `/openapi.json` and calls every operation with what the document allows and what it does not.
+
+Nothing may be answered that the document does not say, and nothing by a 5xx. What is checked, and what is not and why, is
+in schemathesis.toml.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+from pillarbox import BARE, Pillarbox, main
+
+HERE = pathlib.Path(__file__).parent
+# The whole takes about 20 s; what is stuck is ended before the script is.
+LONGEST_S = 200
+# Nobody but the generator fetches events and claims leads; the least pace of a form and the most leads an hour that can
+# be configured, since the document tells these.
+SETTINGS = [
+    "bot.event_source=off",
+    "leads.delivery=rpc",
+    "leads.min_fill_ms=500",
+    "leads.rate_limit_per_hour=100",
+]
+# The lead of schemathesis.toml, as another program inserts it.
+LEAD = """
+INSERT INTO broker_leads (id, request_id, client_name, phone, city, scenario)
+    VALUES ('01988d5c-0000-7000-8000-00000000000a', 'IP-20270115-GENERATED', 'Борис', '79990000002', 'Псков', 'Покупка');
+"""
+
+
+class Document(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.pillarbox = Pillarbox.dev(*(word for setting in SETTINGS for word in ("--set", setting)))
+        cls.addClassCleanup(cls.pillarbox.close)
+        cls.pillarbox.run("sql", "--write", stdin=LEAD)
+        cls.report = cls.run_schemathesis()
+
+    @classmethod
+    def run_schemathesis(cls):
+        ready = cls.pillarbox.ready
+        secrets = {name.upper(): str(value) for name, value in ready.items()}
+        report = cls.pillarbox.folder / "report.json"
+        line = [sys.executable, "-m", "schemathesis.cli", "--config-file", HERE / "schemathesis.toml"]
+        line += ["run", f"{ready['url']}/openapi.json", "--report-json-path", report]
+        env = BARE | secrets | {
+            "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(HERE)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        done = subprocess.run(
+            line, cwd=cls.pillarbox.folder, env=env, capture_output=True, text=True, timeout=LONGEST_S
+        )
+        print(done.stdout, done.stderr, sep="\n")
+        return json.loads(report.read_text())
+
+    def test_everything_is_answered_as_the_document_says(self):
+        self.assertEqual((self.report["failures"], self.report["errors"]), ([], []))
+        self.assertEqual((self.report["exit_code"], self.report["complete"]), (0, True))
+
+    def test_every_operation_was_called(self):
+        with urllib.request.urlopen(f"{self.pillarbox.url}/openapi.json") as answer:
+            document = json.load(answer)
+        known = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
+        # What the document was read from is not called again.
+        self.assertEqual(known - set(self.report["valid_rates"]), {"GET /openapi.json"})
+
+    def test_what_is_allowed_is_taken_by_every_operation(self):
+        for operation, phases in self.report["valid_rates"].items():
+            with self.subTest(operation):
+                taken = sum(phase["accepted"] for phase in phases.values())
+                self.assertGreater(taken, 0)
+
+
+if __name__ == "__main__":
+    main()
