@@ -2,7 +2,6 @@
 //! in a savepoint for each event and for each consumer.
 
 use super::candidate::Candidate;
-use crate::kernel::clock::UnixMs;
 use crate::kernel::retry::doubled;
 use crate::kernel::store::{StoreError, Tx};
 use crate::outbox::consumer::{Consumer, Refusal, Shape, StoredEvent};
@@ -40,8 +39,8 @@ pub(super) struct Settled {
 pub(super) enum Fate {
     /// Every consumer has accepted it.
     Published,
-    /// It is handed over again then, to those who refused it.
-    PutOff(UnixMs),
+    /// It is handed over again later, to those who refused it.
+    PutOff,
     /// It was given up.
     Failed,
     /// No attempt was made at a consumer, and it stays due.
@@ -154,7 +153,7 @@ fn put_off(
     let row = candidate.row;
     let put_off = PutOff { row, acceptances, attempts, next_attempt_at: next, last_error: &last_error };
     is_changed(sql::relay::put_off(tx, &put_off)?)?;
-    Ok(next.map_or(Fate::Failed, Fate::PutOff))
+    Ok(if next.is_some() { Fate::PutOff } else { Fate::Failed })
 }
 
 /// The row was read in this very transaction: that nothing was changed is another program's trigger.

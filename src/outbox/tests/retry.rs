@@ -94,3 +94,35 @@ async fn all_failed_events_of_a_tenant_are_retried_in_batches() {
     let answer = world.db.write(move |tx| retry_failed(tx, &acme(), &wrong)).await;
     assert!(matches!(answer, Err(Error::Invalid { field: "after", .. })));
 }
+
+#[tokio::test]
+async fn an_outage_of_one_consumer_for_a_day_loses_nothing() {
+    let world = World::new().await;
+    let (good, bad) = (Actor::inside("good"), Actor::outside("bad"));
+    let relay = world.relay(&[&good, &bad]);
+    bad.be(Mood::Refuses);
+    let end = START + DAY;
+    while world.clock.now() < end {
+        world.fill(1).await;
+        let wanted = world.clock.now() + HOUR;
+        while let Some(next) = pass(&relay).await.next.filter(|next| *next < wanted) {
+            world.clock.set(next);
+        }
+        world.clock.set(wanted);
+    }
+    let rows = world.rows().await;
+    let failed = rows.iter().filter(|row| row.failed.is_some()).count();
+    assert!(failed == 21 && rows.iter().all(|row| row.published.is_none()), "{failed}");
+    assert_eq!(good.calls().len(), 24, "the other one has had everything in time");
+    bad.be(Mood::Takes);
+    bad.calls();
+    let which = FailedOnes { event_type: None, after: None, limit: 200 };
+    assert_eq!(world.db.write(move |tx| retry_failed(tx, &acme(), &which)).await.unwrap().retried, 21);
+    world.advance(HOUR);
+    assert_eq!(pass(&relay).await.published, 24);
+    let mut taken: Vec<i64> = bad.calls().into_iter().map(|(row, _)| row).collect();
+    // By when they were due: those that a person retried at once, the others at their times.
+    assert!(taken[..21].is_sorted(), "{taken:?}");
+    taken.sort_unstable();
+    assert_eq!(taken, (1..=24).collect::<Vec<i64>>());
+}
