@@ -17,6 +17,11 @@ fn amount(text: &str) -> Option<(u64, &str)> {
     Some((number, unit))
 }
 
+/// The length of time that `text` says, as the configuration has it; `None` if it is none. For the command line.
+pub(crate) fn parse_length(text: &str) -> Option<Duration> {
+    duration(text, Duration::ZERO, Duration::MAX).ok()
+}
+
 pub(super) fn duration(text: &str, min: Duration, max: Duration) -> Result<Duration, Refusal> {
     let unit_ms = match amount(text) {
         Some((number, unit)) => match unit {

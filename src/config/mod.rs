@@ -36,6 +36,7 @@ mod webhooks;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub(crate) use amounts::parse_length;
 pub(crate) use communications::RULE;
 pub use communications::{CommunicationRule, CommunicationsConfig};
 pub(crate) use gather::nearest;

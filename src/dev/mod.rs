@@ -23,9 +23,11 @@ mod guard;
 pub(crate) mod jobs;
 mod journal;
 pub(crate) mod keys;
+pub(crate) mod listen;
 mod problem;
 pub(crate) mod rehearsal;
 pub(crate) mod serve;
+pub(crate) mod signature;
 pub(crate) mod sink;
 
 use std::fs::{DirBuilder, OpenOptions};

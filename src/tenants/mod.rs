@@ -36,7 +36,7 @@ mod tests;
 
 pub(crate) use key::{Key, NewKey, authenticate, create_key, ensure_key, keys, new_token, revoke_key};
 pub(crate) use role::{Caller, Right, Role};
-pub(crate) use tenant::{Tenant, create_tenant, tenants};
+pub(crate) use tenant::{Tenant, create_tenant, exists, tenants};
 
 use crate::kernel::store::StoreError;
 

@@ -28,6 +28,14 @@ pub(crate) fn create_tenant(tx: &Tx<'_>, id: &TenantId) -> Result<Tenant, Error>
     }
 }
 
+/// Whether there is such a tenant.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn exists(tx: &Tx<'_>, id: &TenantId) -> Result<bool, StoreError> {
+    sql::has_tenant(tx, id)
+}
+
 /// A page of tenants by name, those behind `after`; at most `limit`, and never more than 200.
 ///
 /// # Errors

@@ -3,9 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_events;
+mod cli_keys;
 mod cli_leads;
 mod cli_leads_smoke;
+mod cli_listen;
 mod cli_sql;
+mod cli_webhooks;
+mod cli_webhooks_sign;
 mod co_writers;
 mod config;
 mod config_events;
@@ -19,6 +24,7 @@ mod data_dir;
 mod dev;
 mod docs;
 mod docs_leads;
+mod event_walks;
 mod golden;
 mod hard_times;
 mod harness;

@@ -121,6 +121,9 @@ pub(crate) async fn play(stage: Stage<'_>) -> anyhow::Result<()> {
 impl Player<'_> {
     async fn play(&self, step: &Step, told: &mut Told, receiver: &mut Receiver) -> anyhow::Result<()> {
         self.sql(step.setup.clone()).await?;
+        if let Some(change) = &step.webhook {
+            receiver.change(self, change).await?;
+        }
         for statement in &step.sql {
             println!("      sql> {statement}");
         }
@@ -128,9 +131,6 @@ impl Player<'_> {
         if let Some(fault) = &step.fault {
             self.post(&format!("{}/dev/telegram/faults", self.stage.fake), fault).await?;
             println!("      POST /dev/telegram/faults {fault}");
-        }
-        if let Some(change) = &step.webhook {
-            receiver.change(self, change).await?;
         }
         self.emit(&step.emit).await?;
         self.post_leads(&step.leads).await?;

@@ -8,8 +8,7 @@
 //!
 //! **Windows.** As the fake's. **Not here.** Bounded memory, TLS.
 
-mod receive;
-mod signature;
+pub(in crate::dev) mod receive;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +24,9 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::signature::Key;
 use super::journal::Journal;
 use super::problem::{JsonBody, Problem, QueryOf};
+use super::signature::Key;
 use super::{Error, create_dir};
 use crate::kernel::clock::Clock;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{jobs, leads, messages, outbox};
+use super::{events, jobs, keys, leads, messages, outbox, tenants, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue and background jobs for a single server.
@@ -74,6 +74,18 @@ pub(super) enum Verb {
     /// Look after the broker's leads: list, show, retry, export, delete, and test the way to the chat
     #[command(subcommand)]
     Leads(leads::LeadsVerb),
+    /// See tenants, and make one
+    #[command(subcommand)]
+    Tenants(tenants::TenantsVerb),
+    /// See, make and revoke the keys of /v1
+    #[command(subcommand)]
+    Keys(keys::KeysVerb),
+    /// Look after domain events: list, show, retry, emit; the catalogue of types
+    #[command(subcommand)]
+    Events(events::EventsVerb),
+    /// Look after webhooks: endpoints, deliveries, repairs; sign, verify, and listen beside dev
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksVerb),
     /// Run SQL on the database with the SQLite that fits it
     #[command(after_help = "Without STATEMENT it is read from stdin. Examples:\n  \
         pillarbox sql \"SELECT name, type FROM sqlite_schema\"\n  \

@@ -3,20 +3,28 @@
 mod args;
 mod beside;
 pub(crate) mod config;
+mod confirm;
 pub(crate) mod dev;
+mod events;
 pub(crate) mod fake;
 pub(crate) mod init;
+mod input;
 mod jobs;
+mod keys;
 mod leads;
 mod messages;
 mod migrate;
+mod moment;
 mod outbox;
 mod print;
 mod run;
 pub(crate) mod serve;
 mod sql;
 mod statement;
+mod tenants;
 mod version;
+mod webhooks;
+mod whose;
 
 pub(crate) use run::run;
 

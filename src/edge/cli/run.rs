@@ -11,7 +11,8 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, dev, fake, init, jobs, leads, messages, migrate, outbox, serve, sql, version};
+use super::{Exit, config, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql};
+use super::{tenants, version, webhooks};
 use crate::config::DEFAULT_FILE;
 
 /// Where `fake` keeps its data when nobody says; it reads no configuration.
@@ -51,6 +52,10 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
         Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
         Verb::Messages(verb) => block_on(messages::run(&location, verb)),
         Verb::Leads(verb) => block_on(leads::run(&location, verb)),
+        Verb::Tenants(verb) => block_on(tenants::run(&location, verb)),
+        Verb::Keys(verb) => block_on(keys::run(&location, verb)),
+        Verb::Events(verb) => block_on(events::run(&location, verb)),
+        Verb::Webhooks(verb) => block_on(webhooks::run(&location, verb)),
         Verb::Sql(args) => sql::run(&location, args),
         Verb::Version(printed) => version::version(&location, printed),
         Verb::Completions { shell } => version::completions(shell),

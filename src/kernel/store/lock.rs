@@ -72,6 +72,12 @@ pub fn find_holder(dir: &Path) -> Option<String> {
     Some(holder).filter(|holder| !holder.is_empty())
 }
 
+/// Whether a process has the lock of `dir` now. One that cannot be asked about is taken for free.
+pub fn is_held(dir: &Path) -> bool {
+    // Shared, and given back at once: it keeps out at most a process that starts in the same instant.
+    File::open(dir.join(FILE_NAME)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 fn held(dir: &Path, holder: String) -> OpenError {
     let holder = match holder.trim() {
         "" => "a process that does not say which".to_owned(),

@@ -53,7 +53,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 pub use error::StoreError;
-pub use lock::{ProcessLock, find_holder};
+pub use lock::{ProcessLock, find_holder, is_held};
 pub use migrations::newest as newest_schema;
 pub use open::{FILE_NAME, OpenError, Role, schema_of};
 pub use rusqlite::params_from_iter;

@@ -14,21 +14,27 @@ pub(crate) struct Dev {
     pub(crate) place: Place,
     pub(crate) process: Process,
     pub(crate) http: Client,
+    /// As `http`, with the key that may do all of `/v1`.
+    pub(crate) api: Client,
     sets: Vec<String>,
 }
 
 impl Dev {
     pub(crate) fn start(sets: &[&str]) -> Self {
-        let place = Place::new();
+        Self::start_in(Place::new(), sets)
+    }
+
+    /// The same in a place that has something in it already; its `pillarbox.toml` is read if it is there.
+    pub(crate) fn start_in(place: Place, sets: &[&str]) -> Self {
         let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-        let (process, http) = launch(&place, &sets);
-        Self { place, process, http, sets }
+        let (process, http, api) = launch(&place, &sets);
+        Self { place, process, http, api, sets }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http) = launch(&self.place, &self.sets);
+        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -95,12 +101,16 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, sets: &[String]) -> (Process, Client) {
+fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
     let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo"];
     args.extend(["--ready-file", text(&ready)]);
+    let config = place.path("pillarbox.toml");
+    if config.exists() {
+        args.extend(["--config", text(&config)]);
+    }
     for set in sets {
         args.extend(["--set", set]);
     }
@@ -108,5 +118,6 @@ fn launch(place: &Place, sets: &[String]) -> (Process, Client) {
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
     let http = Client::new(&word("url"), Some(&word("bot_secret")));
-    (process, http)
+    let api = Client::new(&word("url"), Some(&word("api_key")));
+    (process, http, api)
 }

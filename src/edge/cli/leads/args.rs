@@ -6,7 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::edge::cli::args::{Overrides, Printed};
-use crate::kernel::clock::{UnixMs, parse_rfc3339};
+use crate::edge::cli::moment::instant;
+use crate::kernel::clock::UnixMs;
 use crate::leads::{CrmStatus, NotificationStatus, RetryReason};
 
 #[derive(Debug, Subcommand)]
@@ -191,10 +192,4 @@ pub(in crate::edge::cli) struct DeleteArgs {
 
 fn names<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
     PossibleValuesParser::new(names)
-}
-
-/// A day is its first instant, UTC.
-fn instant(text: &str) -> Result<UnixMs, String> {
-    let at = parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}T00:00:00Z")));
-    at.ok_or_else(|| "write a day, such as 2026-11-30, or an instant, such as 2026-11-30T09:00:00+03:00".to_owned())
 }

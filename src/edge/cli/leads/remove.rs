@@ -3,14 +3,14 @@
 //! It is final, so it is said before what will go, and done only after a typed word or with `--yes`.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io;
 
 use serde::Serialize;
 
 use super::args::DeleteArgs;
 use super::{find, note_missing, text_of};
-use crate::edge::cli::Exit;
 use crate::edge::cli::print::{Printer, note};
+use crate::edge::cli::{Exit, confirm};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::leads::inspect::Whole;
 use crate::leads::keep::{self, Deleted};
@@ -44,7 +44,7 @@ pub(super) async fn delete(db: &Db, args: DeleteArgs) -> anyhow::Result<Exit> {
     }
     if !args.yes && !is_confirmed(&found)? {
         note("nothing was deleted");
-        return Ok(if io::stdin().is_terminal() { Exit::Failure } else { Exit::Usage });
+        return Ok(confirm::refused());
     }
     let mut printer = Printer::stdout(args.printed);
     let mut is_refused = is_missing;
@@ -70,24 +70,12 @@ fn answer(id: String, lead: &Whole, deleted: &Deleted) -> Answer {
     Answer { id, deleted, what }
 }
 
-/// Asks on a terminal. Without one nobody can answer, and `--yes` is named.
+/// Says what would go, and asks.
 fn is_confirmed(found: &[(String, Whole)]) -> io::Result<bool> {
     for (_, lead) in found {
         note(&described(lead));
     }
-    if !io::stdin().is_terminal() {
-        note("this is final; add --yes if you mean it");
-        return Ok(false);
-    }
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "This is final. Type `{WORD}` to delete {}: ", counted(found.len(), "lead"))?;
-    stderr.flush()?;
-    let mut typed = String::new();
-    if io::stdin().lock().read_line(&mut typed)? == 0 {
-        // Nobody pressed Enter: what is said next begins a line of its own.
-        writeln!(stderr)?;
-    }
-    Ok(typed.trim() == WORD)
+    confirm::is_meant(WORD, &format!("{WORD} {}", counted(found.len(), "lead")))
 }
 
 fn described(lead: &Whole) -> String {

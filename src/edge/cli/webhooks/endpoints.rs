@@ -1,0 +1,282 @@
+//! `webhooks endpoints`: where events go, and whether they do.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::endpoint_args::{CreateArgs, EndpointsVerb, ListArgs, ManyArgs, OneArgs, OwnSecret, RotateArgs, UpdateArgs};
+use super::{Desk, counted, refusal};
+use crate::edge::cli::print::{Printer, Row, note, or_dash};
+use crate::edge::cli::whose::{Whose, note_more};
+use crate::edge::cli::{Exit, confirm, input};
+use crate::kernel::clock::rfc3339;
+use crate::kernel::secret::Secret;
+use crate::kernel::store::Tx;
+use crate::kernel::tenant::TenantId;
+use crate::webhooks::{self, Endpoint, EndpointChanges, EndpointStatus, Error, NewEndpoint, Rotation};
+
+pub(super) async fn on(desk: &Desk, verb: EndpointsVerb) -> anyhow::Result<Exit> {
+    match verb {
+        EndpointsVerb::List(args) => list(desk, args).await,
+        EndpointsVerb::Show(args) => show(desk, args).await,
+        EndpointsVerb::Create(args) => create(desk, args).await,
+        EndpointsVerb::Update(args) => update(desk, args).await,
+        EndpointsVerb::Pause(args) => set_status(desk, args, EndpointStatus::Paused).await,
+        EndpointsVerb::Activate(args) => set_status(desk, args, EndpointStatus::Active).await,
+        EndpointsVerb::Disable(args) => set_status(desk, args, EndpointStatus::Disabled).await,
+        EndpointsVerb::Delete { many, yes } => delete(desk, many, yes).await,
+        EndpointsVerb::RotateSecret(args) => rotate(desk, args).await,
+    }
+}
+
+/// An endpoint as it is printed; of its secret only the end.
+#[derive(Serialize)]
+struct EndpointBody {
+    id: String,
+    url: String,
+    description: String,
+    event_types: Option<Vec<String>>,
+    rate_per_second: Option<i64>,
+    status: &'static str,
+    disabled_reason: Option<&'static str>,
+    held_until: Option<String>,
+    failing_since: Option<String>,
+    secret_last_four: String,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<Endpoint> for EndpointBody {
+    fn from(endpoint: Endpoint) -> Self {
+        Self {
+            id: endpoint.id,
+            url: endpoint.url,
+            description: endpoint.description,
+            event_types: endpoint.event_types,
+            rate_per_second: endpoint.rate_per_second,
+            status: endpoint.status.as_str(),
+            disabled_reason: endpoint.disabled_reason.map(|reason| reason.as_str()),
+            held_until: endpoint.held_until.map(rfc3339),
+            failing_since: endpoint.failing_since.map(rfc3339),
+            secret_last_four: endpoint.secret_last_four,
+            created_at: rfc3339(endpoint.created_at),
+            updated_at: rfc3339(endpoint.updated_at),
+        }
+    }
+}
+
+impl EndpointBody {
+    fn status(&self) -> String {
+        self.disabled_reason.map_or_else(|| self.status.to_owned(), |reason| format!("{}: {reason}", self.status))
+    }
+
+    fn types(&self) -> String {
+        self.event_types.as_ref().map_or_else(|| "all".to_owned(), |types| types.join(", "))
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
+        vec![
+            ("id", Some(self.id.clone())),
+            ("url", Some(self.url.clone())),
+            ("description", Some(self.description.clone()).filter(|text| !text.is_empty())),
+            ("event types", Some(self.types())),
+            ("rate per second", self.rate_per_second.map(|rate| rate.to_string())),
+            ("status", Some(self.status())),
+            ("held until", self.held_until.clone()),
+            ("failing since", self.failing_since.clone()),
+            ("secret ends in", Some(self.secret_last_four.clone())),
+            ("created", Some(self.created_at.clone())),
+            ("updated", Some(self.updated_at.clone())),
+        ]
+    }
+}
+
+impl Row for EndpointBody {
+    const HEADER: &'static [&'static str] = &["ID", "URL", "STATUS", "TYPES", "FAILING SINCE", "HELD UNTIL", "FOR"];
+
+    fn cells(&self) -> Vec<String> {
+        // What stands behind the `?` is often a token, and a list is looked at over shoulders.
+        let url = self.url.split_once('?').map_or_else(|| self.url.clone(), |(before, _)| format!("{before}?…"));
+        vec![
+            self.id.clone(),
+            url,
+            self.status(),
+            self.types(),
+            or_dash(self.failing_since.as_deref()),
+            or_dash(self.held_until.as_deref()),
+            self.description.clone(),
+        ]
+    }
+}
+
+async fn list(desk: &Desk, args: ListArgs) -> anyhow::Result<Exit> {
+    let (tenant, page) = (args.whose.tenant.clone(), args.page);
+    let limit = usize::try_from(page.limit).unwrap_or(1);
+    let found = desk.db.read(move |tx| webhooks::endpoints(tx, &tenant, page.after, limit)).await?;
+    let bodies: Vec<EndpointBody> = found.items.into_iter().map(EndpointBody::from).collect();
+    Printer::stdout(args.whose.printed)
+        .list(&bodies, "no endpoints; `pillarbox webhooks endpoints create` makes one")?;
+    note_more(found.next.map(|next| next.to_string()).as_deref());
+    Ok(Exit::Ok)
+}
+
+async fn show(desk: &Desk, args: OneArgs) -> anyhow::Result<Exit> {
+    let (tenant, id) = (args.whose.tenant.clone(), args.id.clone());
+    let found = desk.db.read(move |tx| webhooks::find_endpoint(tx, &tenant, &id)).await;
+    let body = EndpointBody::from(found.map_err(|error| refusal(error, &args.id, &args.whose))?);
+    Printer::stdout(args.whose.printed).fields(&body, &body.fields())?;
+    Ok(Exit::Ok)
+}
+
+/// An endpoint with the secret that is shown this once.
+#[derive(Serialize)]
+struct WithSecret<'a> {
+    #[serde(flatten)]
+    endpoint: &'a EndpointBody,
+    secret: &'a str,
+}
+
+async fn create(desk: &Desk, args: CreateArgs) -> anyhow::Result<Exit> {
+    let new = NewEndpoint {
+        url: args.url,
+        description: args.description,
+        event_types: args.event_types,
+        rate_per_second: args.rate,
+        secret: own_secret(&args.own)?,
+    };
+    let (tenant, tools) = (args.whose.tenant.clone(), desk.tools()?);
+    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
+    let (endpoint, secret) = made.map_err(|error| refusal(error, "", &args.whose))?;
+    let body = EndpointBody::from(endpoint);
+    let mut fields = body.fields();
+    fields.retain(|(name, _)| *name != "secret ends in");
+    fields.push(("secret", Some(secret.expose().to_owned())));
+    let whole = WithSecret { endpoint: &body, secret: secret.expose() };
+    Printer::stdout(args.whose.printed).fields(&whole, &fields)?;
+    note("the secret is shown this once; the receiver verifies with it (docs/webhooks.md)");
+    Ok(Exit::Ok)
+}
+
+/// The secret of the file, if one is named.
+fn own_secret(own: &OwnSecret) -> anyhow::Result<Option<Secret>> {
+    let Some(path) = &own.secret_file else { return Ok(None) };
+    let text = String::from_utf8(input::read(path)?).context("the file of --secret-file is not text")?;
+    Ok(Some(Secret::new(text.trim())))
+}
+
+async fn update(desk: &Desk, args: UpdateArgs) -> anyhow::Result<Exit> {
+    let changes = EndpointChanges {
+        url: args.url,
+        description: args.description.map(|text| Some(text).filter(|text| !text.is_empty())),
+        event_types: if args.all_types { Some(None) } else { args.event_types.map(Some) },
+        rate_per_second: if args.no_rate { Some(None) } else { args.rate.map(Some) },
+        status: None,
+    };
+    let changed = change(desk, &args.whose, &args.id, changes).await?;
+    let body = EndpointBody::from(changed.map_err(|error| refusal(error, &args.id, &args.whose))?);
+    Printer::stdout(args.whose.printed).fields(&body, &body.fields())?;
+    Ok(Exit::Ok)
+}
+
+async fn change(
+    desk: &Desk,
+    whose: &Whose,
+    id: &str,
+    changes: EndpointChanges,
+) -> anyhow::Result<Result<Endpoint, Error>> {
+    let (tenant, id, egress) = (whose.tenant.clone(), id.to_owned(), desk.tools()?.egress);
+    Ok(desk.db.write(move |tx| webhooks::update(tx, &tenant, &id, &changes, &egress)).await)
+}
+
+/// What became of one endpoint.
+#[derive(Serialize)]
+struct Answer {
+    id: String,
+    status: Option<&'static str>,
+    what: String,
+}
+
+async fn set_status(desk: &Desk, args: ManyArgs, status: EndpointStatus) -> anyhow::Result<Exit> {
+    let mut printer = Printer::stdout(args.whose.printed);
+    let mut is_missing = false;
+    for id in distinct(args.ids) {
+        let changed = match status {
+            EndpointStatus::Disabled => {
+                let (tenant, id) = (args.whose.tenant.clone(), id.clone());
+                desk.db.write(move |tx| webhooks::disable(tx, &tenant, &id)).await
+            }
+            status => {
+                let changes = EndpointChanges { status: Some(status), ..EndpointChanges::default() };
+                change(desk, &args.whose, &id, changes).await?
+            }
+        };
+        let (status, what) = match changed {
+            Ok(endpoint) => {
+                let body = EndpointBody::from(endpoint);
+                (Some(body.status), format!("is {}", body.status()))
+            }
+            Err(Error::NotFound) => (None, missing(&args.whose.tenant)),
+            Err(error) => return Err(error.into()),
+        };
+        is_missing |= status.is_none();
+        let text = format!("{id} {what}");
+        printer.one(&Answer { id, status, what }, &text)?;
+    }
+    Ok(if is_missing { Exit::Failure } else { Exit::Ok })
+}
+
+async fn delete(desk: &Desk, args: ManyArgs, yes: bool) -> anyhow::Result<Exit> {
+    let ids = distinct(args.ids);
+    if !yes && !confirm::is_meant("delete", &format!("delete {}", counted(ids.len(), "endpoint")))? {
+        note("nothing was deleted");
+        return Ok(confirm::refused());
+    }
+    let mut printer = Printer::stdout(args.whose.printed);
+    let mut is_missing = false;
+    for id in ids {
+        let (tenant, gone) = (args.whose.tenant.clone(), id.clone());
+        let what = match desk.db.write(move |tx: &Tx<'_>| webhooks::delete(tx, &tenant, &gone)).await {
+            Ok(()) => "deleted; its deliveries go in batches".to_owned(),
+            Err(Error::NotFound) => {
+                is_missing = true;
+                missing(&args.whose.tenant)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let text = format!("{id} {what}");
+        printer.one(&Answer { id, status: None, what }, &text)?;
+    }
+    Ok(if is_missing { Exit::Failure } else { Exit::Ok })
+}
+
+fn missing(tenant: &TenantId) -> String {
+    format!("no such endpoint of tenant {tenant}; see `pillarbox webhooks endpoints list`")
+}
+
+/// Each id once, in the order given.
+fn distinct(ids: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    ids.into_iter().filter(|id| seen.insert(id.clone())).collect()
+}
+
+/// A new secret as it is printed.
+#[derive(Serialize)]
+struct RotatedBody<'a> {
+    secret: &'a str,
+    previous_valid_until: Option<String>,
+}
+
+async fn rotate(desk: &Desk, args: RotateArgs) -> anyhow::Result<Exit> {
+    let overlap_seconds = i64::try_from(args.overlap.as_secs()).ok();
+    let rotation = Rotation { overlap_seconds, secret: own_secret(&args.own)? };
+    let (tenant, id, vault) = (args.whose.tenant.clone(), args.id.clone(), desk.tools()?.vault);
+    let rotated = desk.db.write(move |tx| webhooks::rotate_secret(tx, &tenant, &id, &rotation, &vault)).await;
+    let rotated = rotated.map_err(|error| refusal(error, &args.id, &args.whose))?;
+    let until = rotated.previous_valid_until.map(rfc3339);
+    let body = RotatedBody { secret: rotated.secret.expose(), previous_valid_until: until.clone() };
+    let fields = [("secret", Some(body.secret.to_owned())), ("old one until", until)];
+    Printer::stdout(args.whose.printed).fields(&body, &fields)?;
+    note("the secret is shown this once; give it to the receiver before the old one stops signing");
+    Ok(Exit::Ok)
+}
