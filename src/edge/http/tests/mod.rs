@@ -105,8 +105,7 @@ impl TestServer {
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
         let Config { bot, events, http, leads, .. } = &config;
-        let tools =
-            WebhookTools { egress: Egress::new(EgressPolicy::default()), vault: Vault::open(dir.path()).unwrap() };
+        let tools = WebhookTools { egress: Egress::new(EgressPolicy::default()), vault: Vault::at(dir.path()) };
         let sections = Sections { bot, events, http, leads };
         let mut state = HttpState::new(db.clone(), &sections, tools, recorded_metrics());
         state.keys = setup.keys;
