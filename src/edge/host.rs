@@ -68,8 +68,9 @@ impl Host {
     }
 
     /// What whoever installed this should still do, besides what the configuration's warnings say.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
-        self.app.lead_smoke_is_due().then_some(SMOKE_IS_DUE)
+    pub(crate) fn advice(&self) -> Vec<String> {
+        let smoke = self.app.lead_smoke_is_due().then(|| SMOKE_IS_DUE.to_owned());
+        [smoke, self.app.advice_on_webhooks()].into_iter().flatten().collect()
     }
 
     /// Where it will listen.

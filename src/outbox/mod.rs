@@ -58,8 +58,8 @@ pub(crate) use analytics::Analytics;
 pub(crate) use error::Error;
 pub(crate) use post::{IdempotencyKey, MOST_EVENTS, NewEvent, Posted, post};
 pub(crate) use registry::{RegisteredType, register_type, types, unregister_type};
-pub(crate) use relay::{Relay, Report};
-pub(crate) use retry::{Batch, FailedOnes, Retried, retry, retry_failed};
+pub(crate) use relay::Relay;
+pub(crate) use retry::{FailedOnes, Retried, retry, retry_failed};
 
 use std::ops::RangeInclusive;
 

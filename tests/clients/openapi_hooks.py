@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import os
 
 import schemathesis
 from hypothesis import strategies
@@ -9,21 +10,26 @@ from hypothesis import strategies
 schemathesis.openapi.format("phone", strategies.from_regex(r"\A\+7 9[0-9]{2} [0-9]{3}-[0-9]{2}-[0-9]{2}\Z"))
 
 # A place in each list. A cursor is what a page was answered with, so no generator could know one.
-PLACES = {
-    "/v1/events": "i0",
-    "/v1/endpoints": "p1",
-    "/v1/deliveries": "d1",
-    "/v1/deliveries/{id}/attempts": "a1",
-}
+PLACES = {"/v1/endpoints": "p1", "/v1/deliveries": "d1", "/v1/deliveries/{delivery_id}/attempts": "a1"}
+# Where webhooks may go: to the sink of this very server.
+SINKS = [f"{os.environ['URL']}/dev/sink/{name}" for name in ("one", "two", "three")]
+# What the types of our own events begin with.
+OWN = ("broadcast.", "funnel.", "lead.", "member.", "partner.", "webhook.")
+# A window in which something may have happened. That it ends behind its beginning no schema can say.
+SINCE, UNTIL = "2020-01-01T00:00:00Z", "2099-12-31T23:59:59Z"
 
 
 @schemathesis.hook
 def map_body(context, body):
-    """PostgreSQL reads an integer from its spelling, and 3.0 is none. To JSON Schema it is, and a schema cannot forbid it."""
-    if context.operation.path.startswith("/rest/v1/rpc/") and isinstance(body, dict):
+    path = context.operation.path
+    if path.startswith("/rest/v1/rpc/") and isinstance(body, dict):
+        # PostgreSQL reads an integer from its spelling, and 3.0 is none. To a schema it is.
         count = body.get("p_attempt_count")
         if isinstance(count, float) and count.is_integer():
             return body | {"p_attempt_count": int(count)}
+    if path == "/v1/events" and isinstance(body, dict) and str(body.get("type")).startswith(OWN):
+        # The generator finds the types of our own events in the lists; they are nobody else's.
+        return body | {"type": f"my_{body['type']}"}
     return body
 
 
@@ -31,6 +37,7 @@ def map_body(context, body):
 def before_load_schema(context, raw_schema):
     close_answers(raw_schema)
     tell_places(raw_schema)
+    tell_what_is_taken(raw_schema["components"]["schemas"])
 
 
 def close_answers(document):
@@ -57,10 +64,24 @@ def close_answers(document):
 def tell_places(document):
     """Says of every list what `after` may be; a list that has no place here is a mistake."""
     for path, item in document["paths"].items():
-        for parameter in item.get("get", {}).get("parameters", []):
+        parameters = item.get("get", {}).get("parameters", [])
+        if path == "/v1/events":
+            # Each of its orders, which follow from another parameter, has places of its own.
+            parameters[:] = [parameter for parameter in parameters if parameter["name"] != "after"]
+        for parameter in parameters:
             if parameter["name"] == "after":
                 place = base64.urlsafe_b64encode(PLACES[path].encode()).decode().rstrip("=")
                 parameter["schema"] = {"type": "string", "enum": [place]}
+
+
+def tell_what_is_taken(forms):
+    """Says of some members what is taken where the document can only describe it."""
+    for form in ("NewEndpoint", "EndpointChanges"):
+        forms[form]["properties"]["url"] = {"type": "string", "enum": SINKS}
+    forms["Window"]["properties"] |= {
+        "since": {"type": "string", "enum": [SINCE]},
+        "until": {"type": ["string", "null"], "enum": [UNTIL, None]},
+    }
 
 
 def references(value):

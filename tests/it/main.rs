@@ -26,6 +26,7 @@ mod data_dir;
 mod dev;
 mod docs;
 mod docs_leads;
+mod event_walks;
 mod golden;
 mod hard_times;
 mod harness;

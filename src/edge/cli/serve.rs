@@ -72,7 +72,7 @@ fn announce(config: &Config, db: &Db, host: &Host) -> anyhow::Result<()> {
     for warning in config.warnings() {
         tracing::warn!("{}: {}", warning.key, warning.text);
     }
-    if let Some(advice) = host.advice() {
+    for advice in host.advice() {
         tracing::warn!("{advice}");
     }
     if db.dir().join("dev").exists() {

@@ -78,6 +78,19 @@ fn describe() {
         "How long the oldest lead has that status, as in /v1/leads/health; 0 without one"
     );
     describe_gauge!("pillarbox_leads_stale_sending", "Leads that are sending for over 15 minutes; stops at 10000");
+    describe_counter!(
+        "pillarbox_events_relayed_total",
+        "Domain events that the relay was done with, by outcome: published, retried or failed"
+    );
+    describe_counter!("pillarbox_events_refused_total", "Hand-overs that a consumer refused, by consumer");
+    describe_counter!(
+        "pillarbox_webhook_attempts_total",
+        "Attempts of webhooks by outcome: delivered, or the error's class"
+    );
+    describe_histogram!(
+        "pillarbox_webhook_receipt_seconds",
+        "Time from the delivery's making to its receipt at the first attempt"
+    );
     describe_gauge!("pillarbox_events_pending", "Domain events that not every consumer has accepted; stops at 10000");
     describe_gauge!("pillarbox_events_refused", "Of those, the ones that a consumer has refused; stops at 10000");
     describe_gauge!("pillarbox_events_failed", "Domain events that the relay has given up; stops at 10000");

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::actors::Actor;
 use super::consumer::Consumer;
-use super::{NewEvent, Posted, Relay, Report};
+use super::relay::Report;
+use super::{NewEvent, Posted, Relay};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 use crate::kernel::tenant::TenantId;

@@ -39,3 +39,71 @@ fn parsed_opt<T>(
 fn listed(rows: &[i64]) -> String {
     serde_json::Value::from(rows).to_string()
 }
+
+/// The repeated statements, each with what their plans must say; a test looks at them.
+#[cfg(test)]
+pub(super) fn plans() -> Vec<(&'static str, &'static [&'static str])> {
+    const PENDING: &str = "webhook_deliveries_pending";
+    const RESEND: &str = "webhook_deliveries_resend";
+    const OF_TENANT: &str = "webhook_endpoints_of_tenant (tenant_id=?";
+    const BY_ROW: &str = "USING INTEGER PRIMARY KEY (rowid=?)";
+    vec![
+        (
+            claim::SCHEDULED,
+            &["COVERING INDEX webhook_deliveries_pending (endpoint>?)", "webhook_deliveries_pending (endpoint=?)"],
+        ),
+        (claim::ASKED_FOR, &["INDEX webhook_deliveries_resend (endpoint>?)"]),
+        (
+            claim::FIND_ACTIVE,
+            &[
+                "webhook_endpoints USING INTEGER PRIMARY KEY",
+                "webhook_deliveries_resend (endpoint=? AND resend_requested_at>?)",
+            ],
+        ),
+        (claim::CLAIM_DUE, &[BY_ROW, "COVERING INDEX webhook_deliveries_pending (endpoint=? AND next_attempt_at<?)"]),
+        (claim::CLAIM_ASKED_FOR, &[BY_ROW, "INDEX webhook_deliveries_resend (endpoint=? AND resend_requested_at>?)"]),
+        (claim::MESSAGE, &[BY_ROW]),
+        (endpoints::AUDIENCE, &[OF_TENANT]),
+        (endpoints::FIND, &["(endpoint_id=?)"]),
+        (endpoints::LIST, &["webhook_endpoints_of_tenant (tenant_id=? AND id>?)"]),
+        (fanout::IS_UNFINISHED, &["sqlite_autoindex_webhook_deliveries_1 (message=?)"]),
+        (finish::CUT_OFF, &["webhook_deliveries_sending"]),
+        (finish::FIND_UNDER_WAY, &["SEARCH d USING INTEGER PRIMARY KEY", "SEARCH w USING INTEGER PRIMARY KEY"]),
+        (finish::MARK_DELIVERED, &[BY_ROW, "webhook_endpoints USING INTEGER PRIMARY KEY"]),
+        (finish::SETTLE, &[BY_ROW]),
+        (health::PENDING, &[PENDING]),
+        (health::SENDING, &["webhook_deliveries_sending"]),
+        (keep::DELETE_DELIVERIES, &[BY_ROW]),
+        (keep::DELETE_MESSAGES, &[BY_ROW, "sqlite_autoindex_webhook_deliveries_1 (message=?)"]),
+        (keep::DELETE_TESTS, &["webhook_tests_by_age (started_at<?)"]),
+        (keep::FINISHED_OF, &[BY_ROW]),
+        (keep::OLDEST, &["USING INTEGER PRIMARY KEY (rowid>?)"]),
+        (lists::ARE_FEW_PENDING, &["COVERING INDEX webhook_deliveries_pending (endpoint=?)"]),
+        (lists::ATTEMPTS, &["PRIMARY KEY (delivery=? AND number>?)"]),
+        (lists::ENDPOINTS_OF, &[OF_TENANT]),
+        (lists::FIND, &["SEARCH d USING INTEGER PRIMARY KEY"]),
+        (lists::OF_ENDPOINT, &["webhook_deliveries_of_endpoint (endpoint=? AND id<?)"]),
+        (lists::TESTS, &["webhook_tests_of_endpoint (endpoint=? AND id<?)"]),
+        (lists::UNDELIVERED, &["webhook_deliveries_undelivered (endpoint=? AND status=? AND id<?)"]),
+        (recover::FIND, &["SEARCH d USING INTEGER PRIMARY KEY"]),
+        (recover::LOST, &["INDEX webhook_deliveries_undelivered (endpoint=? AND status=? AND id>?)"]),
+        (recover::QUEUE, &[BY_ROW]),
+        (secrets::DELETE_EXPIRED, &["webhook_secrets_expiring (valid_until>? AND valid_until<?)"]),
+        (secrets::SIGNING, &["webhook_secrets_of_endpoint (endpoint=?)"]),
+        (sweep::AT_REST, &["webhook_deliveries_of_endpoint (endpoint=?)"]),
+        (sweep::CANCEL, &[BY_ROW, "COVERING INDEX webhook_deliveries_pending (endpoint=?)"]),
+        (sweep::DELETED, &["webhook_endpoints_deleted"]),
+        (sweep::DELETE_ENDPOINT, &[BY_ROW, "webhook_deliveries_of_endpoint (endpoint=?)"]),
+        (sweep::DISABLED_WITH_WORK, &["webhook_endpoints_disabled", "webhook_deliveries_pending (endpoint=?)"]),
+        (sweep::DROP_REQUESTS, &[BY_ROW, RESEND]),
+        (sweep::DUE_TOO_LATE, &["webhook_deliveries_pending (endpoint=? AND next_attempt_at>?)"]),
+        (sweep::IS_ANY_SECRET_EXPIRED, &["webhook_secrets_expiring (valid_until>? AND valid_until<?)"]),
+        (sweep::PULL_IN, &[BY_ROW, "webhook_deliveries_pending (endpoint=? AND next_attempt_at>?)"]),
+        (sweep::SKIP, &[BY_ROW, "COVERING INDEX webhook_deliveries_pending (endpoint=?)"]),
+    ]
+}
+
+/// The statements with which an endpoint's share of the work is found and claimed, by name, for whoever counts their steps.
+#[cfg(test)]
+pub(super) const STEPS_COUNTED: [(&str, &str); 3] =
+    [("scheduled", claim::SCHEDULED), ("find_active", claim::FIND_ACTIVE), ("claim_due", claim::CLAIM_DUE)];

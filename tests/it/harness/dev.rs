@@ -14,30 +14,27 @@ pub(crate) struct Dev {
     pub(crate) place: Place,
     pub(crate) process: Process,
     pub(crate) http: Client,
-    /// Its tenant, who may do all of `/v1`.
+    /// As `http`, with the key that may do all of `/v1`.
     pub(crate) api: Client,
-    /// What it is started with besides.
-    more: Vec<String>,
+    sets: Vec<String>,
 }
 
 impl Dev {
     pub(crate) fn start(sets: &[&str]) -> Self {
-        Self::start_with(sets, &[])
+        Self::start_in(Place::new(), sets)
     }
 
-    /// The same with other arguments besides.
-    pub(crate) fn start_with(sets: &[&str], more: &[&str]) -> Self {
-        let place = Place::new();
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let more: Vec<String> = more.iter().copied().chain(sets).map(str::to_owned).collect();
-        let (process, http, api) = launch(&place, &more);
-        Self { place, process, http, api, more }
+    /// The same in a place that has something in it already; its `pillarbox.toml` is read if it is there.
+    pub(crate) fn start_in(place: Place, sets: &[&str]) -> Self {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let (process, http, api) = launch(&place, &sets);
+        Self { place, process, http, api, sets }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http, self.api) = launch(&self.place, &self.more);
+        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -116,16 +113,23 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, more: &[String]) -> (Process, Client, Client) {
+fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
     let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo"];
     args.extend(["--ready-file", text(&ready)]);
-    args.extend(more.iter().map(String::as_str));
+    let config = place.path("pillarbox.toml");
+    if config.exists() {
+        args.extend(["--config", text(&config)]);
+    }
+    for set in sets {
+        args.extend(["--set", set]);
+    }
     let mut process = place.start(&args, &[]);
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
-    let client = |secret: &str| Client::new(&word("url"), Some(&word(secret)));
-    (process, client("bot_secret"), client("api_key"))
+    let http = Client::new(&word("url"), Some(&word("bot_secret")));
+    let api = Client::new(&word("url"), Some(&word("api_key")));
+    (process, http, api)
 }

@@ -99,11 +99,12 @@ fn read(answer: &[u8]) -> Option<Answer> {
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
     let body = &answer[end + 4..];
-    let announced = head.lines().find_map(|line| {
+    if status == 204 {
+        return body.is_empty().then(|| Answer { status, body: String::new() });
+    }
+    let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    });
-    // An answer without content announces no length.
-    let length = announced.or((status == 204).then_some(0))?;
+    })?;
     (body.len() == length).then(|| Answer { status, body: String::from_utf8_lossy(body).into_owned() })
 }

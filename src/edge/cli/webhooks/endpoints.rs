@@ -145,8 +145,8 @@ async fn create(desk: &Desk, args: CreateArgs) -> anyhow::Result<Exit> {
         rate_per_second: args.rate,
         secret: own_secret(&args.own)?,
     };
-    let (tenant, vault, egress) = (args.whose.tenant.clone(), desk.vault()?, desk.egress());
-    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &vault, &egress)).await;
+    let (tenant, tools) = (args.whose.tenant.clone(), desk.tools()?);
+    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
     let (endpoint, secret) = made.map_err(|error| refusal(error, "", &args.whose))?;
     let body = EndpointBody::from(endpoint);
     let mut fields = body.fields();
@@ -173,15 +173,20 @@ async fn update(desk: &Desk, args: UpdateArgs) -> anyhow::Result<Exit> {
         rate_per_second: if args.no_rate { Some(None) } else { args.rate.map(Some) },
         status: None,
     };
-    let changed = change(desk, &args.whose, &args.id, changes).await;
+    let changed = change(desk, &args.whose, &args.id, changes).await?;
     let body = EndpointBody::from(changed.map_err(|error| refusal(error, &args.id, &args.whose))?);
     Printer::stdout(args.whose.printed).fields(&body, &body.fields())?;
     Ok(Exit::Ok)
 }
 
-async fn change(desk: &Desk, whose: &Whose, id: &str, changes: EndpointChanges) -> Result<Endpoint, Error> {
-    let (tenant, id, egress) = (whose.tenant.clone(), id.to_owned(), desk.egress());
-    desk.db.write(move |tx| webhooks::update(tx, &tenant, &id, &changes, &egress)).await
+async fn change(
+    desk: &Desk,
+    whose: &Whose,
+    id: &str,
+    changes: EndpointChanges,
+) -> anyhow::Result<Result<Endpoint, Error>> {
+    let (tenant, id, egress) = (whose.tenant.clone(), id.to_owned(), desk.tools()?.egress);
+    Ok(desk.db.write(move |tx| webhooks::update(tx, &tenant, &id, &changes, &egress)).await)
 }
 
 /// What became of one endpoint.
@@ -203,7 +208,7 @@ async fn set_status(desk: &Desk, args: ManyArgs, status: EndpointStatus) -> anyh
             }
             status => {
                 let changes = EndpointChanges { status: Some(status), ..EndpointChanges::default() };
-                change(desk, &args.whose, &id, changes).await
+                change(desk, &args.whose, &id, changes).await?
             }
         };
         let (status, what) = match changed {
@@ -265,7 +270,7 @@ struct RotatedBody<'a> {
 async fn rotate(desk: &Desk, args: RotateArgs) -> anyhow::Result<Exit> {
     let overlap_seconds = i64::try_from(args.overlap.as_secs()).ok();
     let rotation = Rotation { overlap_seconds, secret: own_secret(&args.own)? };
-    let (tenant, id, vault) = (args.whose.tenant.clone(), args.id.clone(), desk.vault()?);
+    let (tenant, id, vault) = (args.whose.tenant.clone(), args.id.clone(), desk.tools()?.vault);
     let rotated = desk.db.write(move |tx| webhooks::rotate_secret(tx, &tenant, &id, &rotation, &vault)).await;
     let rotated = rotated.map_err(|error| refusal(error, &args.id, &args.whose))?;
     let until = rotated.previous_valid_until.map(rfc3339);

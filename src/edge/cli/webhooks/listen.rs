@@ -14,7 +14,7 @@ use super::secret::SecretSource;
 use super::{Desk, refusal};
 use crate::config::{Config, Place};
 use crate::dev::listen::{self, Answer, Arrival, Forward, Receiver};
-use crate::dev::signature::Key;
+use crate::dev::signature::{Key, TOLERANCE_S};
 use crate::edge::cli::args::Location;
 use crate::edge::cli::print::{Printer, note};
 use crate::edge::cli::whose::Whose;
@@ -71,6 +71,7 @@ pub(super) async fn run(location: &Location, args: ListenArgs) -> anyhow::Result
     clear(&desk).await?;
     let (endpoint, secret) = subscribe(&desk, &args, receiver.url()?).await?;
     announce(&args, &endpoint, &secret)?;
+    warn_of_the_clock(desk.db.clock().offset_ms());
     let listened = listen_until(&desk, &args, (receiver, &secret), stop).await;
     // Whatever ended it.
     let (tenant, id) = (args.whose.tenant.clone(), endpoint.id);
@@ -141,8 +142,8 @@ async fn subscribe(desk: &Desk, args: &ListenArgs, url: String) -> anyhow::Resul
         rate_per_second: None,
         secret: args.secret.find()?,
     };
-    let (tenant, vault, egress) = (args.whose.tenant.clone(), desk.vault()?, desk.egress());
-    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &vault, &egress)).await;
+    let (tenant, tools) = (args.whose.tenant.clone(), desk.tools()?);
+    let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
     made.map_err(|error| refusal(error, "", &args.whose))
 }
 
@@ -159,6 +160,16 @@ fn announce(args: &ListenArgs, endpoint: &Endpoint, secret: &Secret) -> anyhow::
         note(&format!("signed with {}; WEBHOOK_SECRET chooses one that stays", secret.expose()));
     }
     Ok(())
+}
+
+/// What a program's own library says of signatures from the future is no fault of the program.
+fn warn_of_the_clock(ahead_ms: i64) {
+    if ahead_ms.unsigned_abs() / 1000 > TOLERANCE_S {
+        note(
+            "the clock of this dev has been moved ahead (the demo does that), so your program's library will refuse the \
+             signatures as too new; they fit in a new directory: pillarbox dev --no-demo --data-dir DIR",
+        );
+    }
 }
 
 /// Serves the receiver and prints what arrives, until a signal or until nobody reads any more.

@@ -21,10 +21,11 @@ use args::{DeskVerb, HandVerb};
 use super::args::Location;
 use super::whose::Whose;
 use super::{Exit, beside};
+use crate::app::Webhooks;
 use crate::config::Config;
 use crate::kernel::store::Db;
 use crate::webhooks::recover::Lost;
-use crate::webhooks::{Egress, EgressPolicy, Error, Vault, VaultError};
+use crate::webhooks::{Error, TransportError};
 
 /// What the verbs that touch the file work with.
 struct Desk {
@@ -45,20 +46,12 @@ impl Desk {
         Ok(desk)
     }
 
-    /// What endpoints' secrets are sealed with.
-    fn vault(&self) -> Result<Vault, VaultError> {
-        Vault::open(self.db.dir())
-    }
-
-    /// The judge of addresses, as the server has it. Beside `dev` this machine may be sent to, as `dev` itself allows
-    /// unless its own command line says otherwise; then it is refused at the attempt.
-    fn egress(&self) -> Egress {
-        let webhooks = &self.config.webhooks;
-        Egress::new(EgressPolicy {
-            ports: webhooks.ports.clone(),
-            allow_networks: webhooks.allow_networks.clone(),
-            allow_insecure: webhooks.allow_insecure || beside::is_in_dev_time(self.db.dir()),
-        })
+    /// What endpoints are made and tried with, as the server has it. Beside `dev` this machine may be sent to, as `dev`
+    /// itself allows unless its own command line says otherwise; then it is refused at the attempt.
+    fn tools(&self) -> Result<Webhooks, TransportError> {
+        let mut webhooks = self.config.webhooks.clone();
+        webhooks.allow_insecure |= beside::is_in_dev_time(self.db.dir());
+        Webhooks::open(&webhooks, &self.db)
     }
 }
 

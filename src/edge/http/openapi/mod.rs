@@ -91,6 +91,8 @@ pub(super) fn write(document: &OpenApi) -> Bytes {
             members(&mut operation["responses"]).for_each(name_the_request);
             let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
             parameters.into_iter().flatten().for_each(be_there_or_not);
+            let bodies = operation.pointer_mut("/requestBody/content");
+            bodies.into_iter().flat_map(members).for_each(be_no_null);
         }
     }
     members(&mut document["components"]["responses"]).for_each(name_the_request);
@@ -111,6 +113,15 @@ fn be_there_or_not(parameter: &mut Value) {
         && let Some(real) = kinds.iter().find(|kind| **kind != "null")
     {
         *kind = real.clone();
+    }
+}
+
+/// A body that may be missing is not there; `null` is another body.
+fn be_no_null(media: &mut Value) {
+    let Some(forms) = media.pointer_mut("/schema/oneOf").and_then(Value::as_array_mut) else { return };
+    forms.retain(|form| form["type"] != "null");
+    if let [form] = forms.as_slice() {
+        media["schema"] = form.clone();
     }
 }
 

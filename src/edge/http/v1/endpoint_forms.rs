@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::edge::http::decode::Whole;
 use crate::kernel::clock::rfc3339;
@@ -14,22 +15,24 @@ use crate::webhooks::{DisabledReason, Endpoint, EndpointChanges, EndpointStatus,
 #[serde(deny_unknown_fields)]
 pub(super) struct NewEndpointBody {
     /// An https address that leads to the public internet, without user name, password and fragment.
-    #[schema(min_length = 1, max_length = 2048)]
+    #[schema(format = Uri, min_length = 1, max_length = 2048)]
     url: String,
     /// What a person calls it.
     #[serde(default)]
-    #[schema(max_length = 500)]
+    #[schema(max_length = 500, pattern = r"^[^\x00]*$")]
     description: Option<String>,
     /// The types that it gets, each as it is or with `.*` for all that begin so; null for all.
     #[serde(default)]
+    #[schema(schema_with = subscribed)]
     event_types: Option<Vec<String>>,
     /// How many deliveries it gets in a second at most; null for no limit.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1000, value_type = Option<i64>)]
     rate_per_second: Option<Whole>,
-    /// A secret that is in use elsewhere: `whsec_` and the base64 of 24 to 64 bytes. A new one is made without it.
+    /// A secret that is in use elsewhere: `whsec_`, which may be missing, and the base64 of 24 to 64 bytes. A new one is
+    /// made without it.
     #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
+    #[schema(value_type = Option<String>, pattern = r"^(whsec_)?([A-Za-z0-9+/]{4}){8,20}(([A-Za-z0-9+/]{4})?([A-Za-z0-9+/][AQgw]==)?|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$")]
     secret: Option<SecretText>,
 }
 
@@ -39,13 +42,14 @@ pub(super) struct NewEndpointBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct EndpointChangesBody {
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false, min_length = 1, max_length = 2048)]
+    #[schema(nullable = false, format = Uri, min_length = 1, max_length = 2048)]
     url: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    #[schema(max_length = 500)]
+    #[schema(max_length = 500, pattern = r"^[^\x00]*$")]
     description: Option<Option<String>>,
     /// Null for all types.
     #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = subscribed)]
     event_types: Option<Option<Vec<String>>>,
     /// Null for no limit.
     #[serde(default, deserialize_with = "present")]
@@ -55,6 +59,13 @@ pub(super) struct EndpointChangesBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
     status: Option<WantedStatus>,
+}
+
+/// A list of types, or null.
+fn subscribed() -> Schema {
+    let entry = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^[a-z0-9_.]{1,128}(\.\*)?$"));
+    let kinds = SchemaType::from_iter([Type::Array, Type::Null]);
+    ArrayBuilder::new().schema_type(kinds).items(entry).min_items(Some(1)).max_items(Some(100)).build().into()
 }
 
 /// A field that is there, whatever it says: null is a value of its own.
@@ -94,7 +105,7 @@ pub(super) struct RotationBody {
     overlap_seconds: Option<Whole>,
     /// A secret that is in use elsewhere; a new one is made without it.
     #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
+    #[schema(value_type = Option<String>, pattern = r"^(whsec_)?([A-Za-z0-9+/]{4}){8,20}(([A-Za-z0-9+/]{4})?([A-Za-z0-9+/][AQgw]==)?|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$")]
     secret: Option<SecretText>,
 }
 
