@@ -54,7 +54,7 @@ pub(crate) fn check_everything(load: &WebhookLoad, site: &Site, conn: &Connectio
 
 /// Nothing matches the query.
 fn none(conn: &Connection, what: &str, sql: &str) {
-    let found: Vec<String> = column(conn, sql, []);
+    let found: Vec<rusqlite::types::Value> = column(conn, sql, []);
     assert!(found.is_empty(), "{what}: {found:?}");
 }
 
@@ -126,6 +126,12 @@ fn check_file(conn: &Connection, kills: u64) {
         [],
     );
     assert!(most.unsigned_abs() <= kills, "a delivery was interrupted {most} times by {kills} kills");
+    none(
+        conn,
+        "attempts that were taken up as interrupted while the program that had them in hand was alive",
+        "SELECT cut.delivery FROM claim_witness AS cut WHERE NOT cut.is_claim AND EXISTS
+           (SELECT 1 FROM claim_witness WHERE boot = cut.boot AND is_claim = 1 AND seq > cut.seq)",
+    );
     none(conn, "rows that refer to nothing", "SELECT \"table\" || ' ' || rowid FROM pragma_foreign_key_check");
 }
 

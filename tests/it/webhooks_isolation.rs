@@ -97,3 +97,20 @@ fn an_endpoint_is_sent_no_more_a_second_than_it_wants() {
     }
     until("the slow one has all too", || (receiver.count() == 60).then_some(()));
 }
+
+#[test]
+fn an_attempt_under_way_is_not_begun_again_however_far_the_clock_goes() {
+    let dev = Dev::start(&["store.ballast=0", "webhooks.timeout=20s"]);
+    let slow = Receiver::start(|_| Reply::After(Duration::from_secs(3), 200));
+    let endpoint = dev.api.subscribe(&slow.url("/"));
+    let event = dev.api.post_event("order.paid", "{}");
+    until("it is under way", || (slow.count() == 1).then_some(()));
+    // Its lease is over, and what is due is looked at again and again.
+    dev.advance(Duration::from_secs(86_400));
+    let other = dev.api.post_event("order.paid", "{}");
+    until("the other one is under way too", || (slow.count() == 2).then_some(()));
+    for event in [&event, &other] {
+        assert_eq!(dev.api.until_delivery(&endpoint, event, "delivered")["attempts"], 1);
+    }
+    assert_eq!(slow.count(), 2, "each came once");
+}

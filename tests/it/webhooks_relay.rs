@@ -10,7 +10,7 @@ use crate::harness::dev::Dev;
 use crate::harness::file::{column, value};
 use crate::harness::receiver::{Receiver, Reply};
 use crate::harness::tenant::instant;
-use crate::harness::{text, until};
+use crate::harness::{Place, text, until};
 
 /// 30 s, doubled each time, an hour at the most.
 const BACKOFF_S: [i64; 9] = [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600];
@@ -143,11 +143,12 @@ fn ten_refusals_with_growing_pauses_and_then_a_person_is_needed() {
 
 #[test]
 fn a_rule_that_fails_for_a_day_makes_no_webhook_go_twice() {
-    let place = tempfile::tempdir().unwrap();
-    let config = place.path().join("pillarbox.toml");
+    let place = Place::new();
+    let (config, folder) = (place.path("pillarbox.toml"), place.path("analytics"));
     let rule = "[[communications.rule]]\nevent = \"order.*\"\nblock = \"event_any\"\nchat = -100500\n";
     fs::write(&config, rule).unwrap();
-    let dev = Dev::start_with(&["store.ballast=0"], &["--config", text(&config)]);
+    let analytics = format!("analytics.dir={}", text(&folder));
+    let dev = Dev::start_in(place, &["store.ballast=0", &analytics]);
     let conn = dev.writer();
     // Another program's rule: the chat takes no messages today.
     conn.execute_batch(
@@ -176,6 +177,8 @@ fn a_rule_that_fails_for_a_day_makes_no_webhook_go_twice() {
     assert_eq!(told, 20, "one message for each");
     let ids: Vec<String> = receiver.came().iter().map(|came| came.id().to_owned()).collect();
     assert_eq!(ids.len(), 21, "one request for each: {ids:?}");
+    // It would tell every hand-over: nothing keeps a line from being written twice but that it was accepted.
+    assert_eq!(lines(&folder).len(), 21, "one line for each");
     let accepted: Vec<String> = column(&conn, "SELECT acceptances FROM outbox_events WHERE published_at IS NULL", []);
     assert_eq!(accepted, [""; 0]);
 }

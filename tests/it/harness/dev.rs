@@ -14,10 +14,9 @@ pub(crate) struct Dev {
     pub(crate) place: Place,
     pub(crate) process: Process,
     pub(crate) http: Client,
-    /// Its tenant, who may do all of `/v1`.
+    /// As `http`, with the key that may do all of `/v1`.
     pub(crate) api: Client,
-    /// What it is started with besides.
-    more: Vec<String>,
+    sets: Vec<String>,
 }
 
 impl Dev {
@@ -27,25 +26,15 @@ impl Dev {
 
     /// The same in a place that has something in it already; its `pillarbox.toml` is read if it is there.
     pub(crate) fn start_in(place: Place, sets: &[&str]) -> Self {
-        Self::launched(place, sets, &[])
-    }
-
-    /// The same with other arguments besides.
-    pub(crate) fn start_with(sets: &[&str], more: &[&str]) -> Self {
-        Self::launched(Place::new(), sets, more)
-    }
-
-    fn launched(place: Place, sets: &[&str], more: &[&str]) -> Self {
-        let sets = sets.iter().flat_map(|set| ["--set", set]);
-        let more: Vec<String> = more.iter().copied().chain(sets).map(str::to_owned).collect();
-        let (process, http, api) = launch(&place, &more);
-        Self { place, process, http, api, more }
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let (process, http, api) = launch(&place, &sets);
+        Self { place, process, http, api, sets }
     }
 
     /// Starts it again on the same directory, after whatever ended it.
     pub(crate) fn start_again(&mut self) {
         self.process.kill();
-        (self.process, self.http, self.api) = launch(&self.place, &self.more);
+        (self.process, self.http, self.api) = launch(&self.place, &self.sets);
     }
 
     pub(crate) fn reader(&self) -> Connection {
@@ -124,7 +113,7 @@ impl Dev {
     }
 }
 
-fn launch(place: &Place, more: &[String]) -> (Process, Client, Client) {
+fn launch(place: &Place, sets: &[String]) -> (Process, Client, Client) {
     let (data, ready) = (place.data(), place.path("dev.ready"));
     // What an earlier process said is no sign of this one.
     let _ = std::fs::remove_file(&ready);
@@ -134,10 +123,13 @@ fn launch(place: &Place, more: &[String]) -> (Process, Client, Client) {
     if config.exists() {
         args.extend(["--config", text(&config)]);
     }
-    args.extend(more.iter().map(String::as_str));
+    for set in sets {
+        args.extend(["--set", set]);
+    }
     let mut process = place.start(&args, &[]);
     let ready = process.ready_file(&ready);
     let word = |name: &str| ready[name].as_str().unwrap_or_else(|| panic!("the ready file has {name}")).to_owned();
-    let client = |secret: &str| Client::new(&word("url"), Some(&word(secret)));
-    (process, client("bot_secret"), client("api_key"))
+    let http = Client::new(&word("url"), Some(&word("bot_secret")));
+    let api = Client::new(&word("url"), Some(&word("api_key")));
+    (process, http, api)
 }
