@@ -93,6 +93,7 @@ pub(crate) fn replay_skipped(
 ///
 /// # Errors
 /// [`Error::NotFound`], [`Error::EndpointDisabled`], the store's. What was queued before stays queued.
+#[cfg(test)]
 pub(crate) async fn queue_all(
     db: &Db,
     tenant: &TenantId,
