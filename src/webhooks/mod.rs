@@ -23,12 +23,12 @@ mod tests;
 mod transport;
 mod vault;
 
-pub(crate) use attempt::{Outcome, Trigger, record_test};
+pub(crate) use attempt::{Outcome, Trigger};
 pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{
-    DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete,
-    destination, disable, endpoints, find_endpoint, rotate_secret, update,
+    DisabledReason, Endpoint, EndpointChanges, EndpointStatus, NewEndpoint, Rotated, Rotation, create, delete, disable,
+    endpoints, find_endpoint, rotate_secret, update,
 };
 pub(crate) use fanout::{Fanout, is_unfinished};
 pub(crate) use page::Page;
