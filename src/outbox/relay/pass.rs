@@ -44,12 +44,15 @@ pub(super) struct Pass<'r> {
     report: Report,
     /// How often which consumer refused with which code, and one of the rows.
     refusals: BTreeMap<(&'static str, &'static str), (u64, i64)>,
+    /// One of the events of which nothing could be written, and why.
+    stuck: Option<(i64, String)>,
 }
 
 impl<'r> Pass<'r> {
     pub(super) fn begin(relay: &'r Relay, stop: &'r CancellationToken) -> Self {
         let aside = relay.left_alone();
-        Self { relay, stop, walk: Walk::begin(), aside, report: Report::default(), refusals: BTreeMap::new() }
+        let (report, refusals) = Default::default();
+        Self { relay, stop, walk: Walk::begin(), aside, report, refusals, stuck: None }
     }
 
     /// Hands over the next page; whether it was the last.
@@ -144,11 +147,7 @@ impl<'r> Pass<'r> {
         }
         for (row, error) in turn.stuck {
             self.report.stuck += 1;
-            tracing::error!(
-                event.row = row,
-                error,
-                "nothing could be written of an event; it is left alone for 5 minutes"
-            );
+            self.stuck.get_or_insert((row, error));
             self.relay.leave_alone(row, STUCK_MS);
         }
     }
@@ -168,6 +167,15 @@ impl<'r> Pass<'r> {
                 count,
                 event.row = row,
                 "a consumer refused events; they are handed over again"
+            );
+        }
+        if let Some((row, error)) = self.stuck {
+            let count = report.stuck;
+            tracing::error!(
+                count,
+                event.row = row,
+                error,
+                "nothing could be written of some events; they are left alone for 5 minutes"
             );
         }
         if report.failed > 0 {

@@ -271,7 +271,7 @@ fn any_order_of_refusals_restarts_and_clock_moves_keeps_what_is_promised() {
         model.finish().await;
         model.world.db.close().await;
     };
-    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(100) });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(64) });
     runner
         .run(&steps(), |steps| {
             runtime.block_on(play(steps));
