@@ -12,7 +12,7 @@ import sys
 import unittest
 import urllib.request
 
-from pillarbox import BARE, Pillarbox, main
+from pillarbox import BARE, Pillarbox, eventually, main
 
 HERE = pathlib.Path(__file__).parent
 # The whole takes about 20 s; what is stuck is ended before the script is.
@@ -38,16 +38,46 @@ class Document(unittest.TestCase):
         cls.pillarbox = Pillarbox.dev(*(word for setting in SETTINGS for word in ("--set", setting)))
         cls.addClassCleanup(cls.pillarbox.close)
         cls.pillarbox.run("sql", "--write", stdin=LEAD)
+        cls.there = cls.furnish()
         cls.report = cls.run_schemathesis()
+
+    @classmethod
+    def furnish(cls):
+        """Some of everything, so that what is generated meets something; returns the ids."""
+        url, key = cls.pillarbox.url, cls.pillarbox.ready["api_key"]
+
+        def made(path, body):
+            status, answer = cls.pillarbox.call("POST", path, body, secret=key)
+            assert status in (201, 202), answer
+            return answer
+
+        sinks = [f"{url}/dev/sink/{name}" for name in ("one", "two", "three")]
+        endpoints = [made("/v1/endpoints", {"url": sink})["id"] for sink in sinks * 2]
+        event = {"type": "order.paid", "version": 1, "aggregate": {"type": "order", "id": "1"}, "data": {}}
+        events = [made("/v1/events", event)["event_id"] for _ in range(3)]
+        query = f"endpoint_id={endpoints[0]}&event_type=order.paid"
+
+        def delivered():
+            deliveries = cls.pillarbox.call("GET", f"/v1/deliveries?{query}", secret=key)[1]["items"]
+            return len(deliveries) == len(events) and deliveries
+
+        deliveries = eventually("deliveries to be made", delivered)
+        return {
+            "endpoint_id": endpoints[:3],
+            "doomed": endpoints[3:],
+            "event_id": events,
+            "delivery_id": [delivery["id"] for delivery in deliveries],
+            "url": sinks,
+        }
 
     @classmethod
     def run_schemathesis(cls):
         ready = cls.pillarbox.ready
-        secrets = {name.upper(): str(value) for name, value in ready.items()}
+        told = {name.upper(): str(value) for name, value in ready.items()} | {"THERE": json.dumps(cls.there)}
         report = cls.pillarbox.folder / "report.json"
         line = [sys.executable, "-m", "schemathesis.cli", "--config-file", HERE / "schemathesis.toml"]
         line += ["run", f"{ready['url']}/openapi.json", "--report-json-path", report]
-        env = BARE | secrets | {
+        env = BARE | told | {
             "PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(HERE)]),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
@@ -69,10 +99,12 @@ class Document(unittest.TestCase):
         self.assertEqual(known - set(self.report["valid_rates"]), {"GET /openapi.json"})
 
     def test_what_is_allowed_is_taken_by_every_operation(self):
-        for operation, phases in self.report["valid_rates"].items():
-            with self.subTest(operation):
-                taken = sum(phase["accepted"] for phase in phases.values())
-                self.assertGreater(taken, 0)
+        # A conflict is the right answer where things are as they are: an event that is published is not retried.
+        taken = {
+            operation: sum(phase["accepted"] + phase["conflicts"] for phase in phases.values())
+            for operation, phases in self.report["valid_rates"].items()
+        }
+        self.assertEqual([operation for operation, times in taken.items() if times == 0], [])
 
 
 if __name__ == "__main__":

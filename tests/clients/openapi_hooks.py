@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import json
 import os
 
 import schemathesis
@@ -11,8 +12,8 @@ schemathesis.openapi.format("phone", strategies.from_regex(r"\A\+7 9[0-9]{2} [0-
 
 # A place in each list. A cursor is what a page was answered with, so no generator could know one.
 PLACES = {"/v1/endpoints": "p1", "/v1/deliveries": "d1", "/v1/deliveries/{delivery_id}/attempts": "a1"}
-# Where webhooks may go: to the sink of this very server.
-SINKS = [f"{os.environ['URL']}/dev/sink/{name}" for name in ("one", "two", "three")]
+# What there is, by the name of the parameter of a path (see openapi.py).
+THERE = json.loads(os.environ["THERE"])
 # What the types of our own events begin with.
 OWN = ("broadcast.", "funnel.", "lead.", "member.", "partner.", "webhook.")
 # A window in which something may have happened. That it ends behind its beginning no schema can say.
@@ -62,22 +63,26 @@ def close_answers(document):
 
 
 def tell_places(document):
-    """Says of every list what `after` may be; a list that has no place here is a mistake."""
+    """Says of every list what `after` may be, and of every path what is there; a new name of either belongs above."""
     for path, item in document["paths"].items():
-        parameters = item.get("get", {}).get("parameters", [])
-        if path == "/v1/events":
-            # Each of its orders, which follow from another parameter, has places of its own.
-            parameters[:] = [parameter for parameter in parameters if parameter["name"] != "after"]
-        for parameter in parameters:
-            if parameter["name"] == "after":
-                place = base64.urlsafe_b64encode(PLACES[path].encode()).decode().rstrip("=")
-                parameter["schema"] = {"type": "string", "enum": [place]}
+        for method, operation in item.items():
+            parameters = operation.setdefault("parameters", [])
+            if path == "/v1/events":
+                # Each of its orders, which follow from another parameter, has places of its own.
+                parameters[:] = [parameter for parameter in parameters if parameter["name"] != "after"]
+            for parameter in parameters:
+                if parameter["name"] == "after":
+                    place = base64.urlsafe_b64encode(PLACES[path].encode()).decode().rstrip("=")
+                    parameter["schema"] = {"type": "string", "enum": [place]}
+                elif parameter["in"] == "path":
+                    name = "doomed" if method == "delete" else parameter["name"]
+                    parameter["schema"] = {"type": "string", "enum": THERE[name]}
 
 
 def tell_what_is_taken(forms):
     """Says of some members what is taken where the document can only describe it."""
     for form in ("NewEndpoint", "EndpointChanges"):
-        forms[form]["properties"]["url"] = {"type": "string", "enum": SINKS}
+        forms[form]["properties"]["url"] = {"type": "string", "enum": THERE["url"]}
     forms["Window"]["properties"] |= {
         "since": {"type": "string", "enum": [SINCE]},
         "until": {"type": ["string", "null"], "enum": [UNTIL, None]},

@@ -54,6 +54,7 @@ use axum::body::Bytes;
 use axum::middleware::{from_fn, from_fn_with_state};
 use ipnet::IpNet;
 use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Semaphore;
 
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
@@ -85,6 +86,8 @@ pub(crate) struct HttpState {
     pub(crate) strict_types: bool,
     /// What the addresses of endpoints work with.
     pub(crate) webhooks: WebhookTools,
+    /// Those who may have something sent at once, and wait for what comes of it.
+    test_seats: Arc<Semaphore>,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -166,6 +169,7 @@ impl HttpState {
             hands: Hands::default(),
             strict_types: events.strict_types,
             webhooks,
+            test_seats: Arc::new(Semaphore::new(v1::MOST_TESTS)),
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),

@@ -131,7 +131,8 @@ impl Deliverer {
     }
 
     /// Sends what may go now and what becomes due meanwhile, until nothing of that is left, `stop` is cancelled, or a few
-    /// seconds have passed; attempts that still hang then go on by themselves.
+    /// seconds have passed; attempts that still hang then go on by themselves. A pass must be awaited to its end: one that
+    /// is dropped may leave a claim that nobody sends until its lease is over.
     ///
     /// # Errors
     /// The store's. What was started before it ends by itself.

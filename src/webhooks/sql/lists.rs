@@ -35,7 +35,7 @@ pub(super) const OF_ENDPOINT: &str = delivery!(
 // The second condition says nothing new to a reader; it is how the planner knows that the partial index has these rows.
 pub(super) const UNDELIVERED: &str = delivery!(
     "webhook_deliveries AS d INDEXED BY webhook_deliveries_undelivered",
-    "d.endpoint = :endpoint AND d.status = :status AND d.status IN ('failed', 'cancelled', 'skipped')
+    "d.endpoint = :endpoint AND d.status = :status AND (d.status = 'failed' OR d.status = 'cancelled' OR d.status = 'skipped')
        AND d.id < :before ORDER BY d.id DESC LIMIT :limit"
 );
 // Few are being sent at any time; they are sorted.

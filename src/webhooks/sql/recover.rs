@@ -12,8 +12,8 @@ use crate::webhooks::endpoint::EndpointStatus;
 // The second condition says nothing new to a reader; it is how the planner knows that the partial index has these rows.
 pub(super) const LOST: &str = "
     SELECT id, created_at FROM webhook_deliveries INDEXED BY webhook_deliveries_undelivered
-    WHERE endpoint = :endpoint AND status = :status AND status IN ('failed', 'cancelled', 'skipped') AND id > :after
-    ORDER BY id LIMIT :limit";
+    WHERE endpoint = :endpoint AND status = :status AND (status = 'failed' OR status = 'cancelled' OR status = 'skipped')
+      AND id > :after ORDER BY id LIMIT :limit";
 
 pub(super) const QUEUE: &str = "
     UPDATE webhook_deliveries SET status = 'pending', step = 0, interruptions = 0, next_attempt_at = :now

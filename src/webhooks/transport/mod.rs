@@ -20,17 +20,19 @@ mod classify;
 mod guard;
 #[cfg(test)]
 pub(in crate::webhooks) mod tests;
+mod warm;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response};
 use url::Url;
 
 use self::guard::Guard;
+use self::warm::Warm;
 use super::attempt::Outcome;
 use super::egress::{Egress, Host, UrlFault};
 use super::resolve::Resolver;
@@ -90,6 +92,7 @@ pub(crate) struct Transport {
     resolver: Resolver,
     /// The clock that `Retry-After` is read by.
     clock: Clock,
+    warm: Arc<Warm>,
     timeout: Duration,
 }
 
@@ -192,7 +195,7 @@ impl Transport {
             builder = builder.add_root_certificate(certificate);
         }
         let client = builder.build().map_err(TransportError::Client)?;
-        Ok(Self { client, egress, resolver, clock, timeout: settings.timeout })
+        Ok(Self { client, egress, resolver, clock, warm: Arc::default(), timeout: settings.timeout })
     }
 
     /// The longest that one request takes.
@@ -277,6 +280,9 @@ impl Transport {
         own.insert(HeaderName::from_static("webhook-id"), value(headers.id)?);
         own.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(headers.at_s));
         own.insert(HeaderName::from_static("webhook-signature"), value(headers.signature)?);
+        if !self.warm.may_keep(target.url.authority(), self.timeout + IDLE) {
+            own.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         *request.body_mut() = Some(body.into());
         self.client.execute(request).await.map_err(|error| classify::class_of(&error))
     }

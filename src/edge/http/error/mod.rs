@@ -216,6 +216,11 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_event_type", detail).at(vec![fault])
     }
 
+    pub(super) fn too_many_tests() -> Self {
+        let detail = "as many tests are under way as may be; each ends within an attempt's time";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_tests", detail).retry_after(5)
+    }
+
     pub(super) fn too_slow() -> Self {
         let detail = "the request took too long and was given up; what it was to write may still be written";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).retry_after(10)

@@ -96,6 +96,8 @@ families! {
     Body = [400, 408, 413, 415, 422];
     /// The address names something that may not be there.
     Missing = [404];
+    /// Not everybody can be served at the same time.
+    TooMany = [429];
     /// What is asked for may not be possible as things are.
     Conflict = [409];
 }

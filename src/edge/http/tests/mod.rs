@@ -32,7 +32,7 @@ use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::{Db, Role, Settings, Synchronous};
 use crate::leads::Hands;
-use crate::webhooks::{Egress, EgressPolicy, Vault};
+use crate::webhooks::{Egress, EgressPolicy, Resolver, Transport, TransportSettings, Vault};
 
 const SECRET: &str = "a-secret-of-the-tests-0123456789";
 const SERVICE_KEY: &str = "the-service-key-of-the-tests";
@@ -61,6 +61,8 @@ struct Setup {
     checks: Vec<ReadyCheck>,
     others: Router,
     limits: fn(&mut Limits),
+    /// Whether webhooks may go to this machine.
+    allow_insecure: bool,
     /// Assignments over the default configuration.
     sets: &'static [&'static str],
     queue: usize,
@@ -77,6 +79,7 @@ impl Default for Setup {
             checks: vec![],
             others: Router::new(),
             limits: |_| {},
+            allow_insecure: false,
             sets: &[],
             queue: 1024,
             min_free: 0,
@@ -105,7 +108,12 @@ impl TestServer {
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
         let Config { bot, events, http, leads, .. } = &config;
-        let tools = WebhookTools { egress: Egress::new(EgressPolicy::default()), vault: Vault::at(dir.path()) };
+        let policy = EgressPolicy { allow_insecure: setup.allow_insecure, ..EgressPolicy::default() };
+        let egress = Egress::new(policy);
+        let timeout = config.webhooks.timeout;
+        let settings = TransportSettings { timeout, idle_per_host: 4, ca_file: None };
+        let transport = Transport::new(&settings, egress.clone(), Resolver::system(), clock.clone()).unwrap();
+        let tools = WebhookTools { egress, vault: Vault::at(dir.path()), transport };
         let sections = Sections { bot, events, http, leads };
         let mut state = HttpState::new(db.clone(), &sections, tools, recorded_metrics());
         state.keys = setup.keys;

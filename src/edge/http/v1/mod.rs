@@ -31,6 +31,7 @@ mod events;
 mod keyed;
 mod page;
 mod path;
+mod test_button;
 mod time;
 
 use std::sync::Arc;
@@ -39,12 +40,13 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use utoipa_axum::routes;
 
 pub(super) use admission::find_caller;
+pub(super) use test_button::MOST_TESTS;
 
 use self::admission::Surface;
 use super::HttpState;
 use super::openapi::Routes;
 use crate::tenants::Right;
-use crate::webhooks::{Egress, Vault};
+use crate::webhooks::{Egress, Transport, Vault};
 
 /// Every route of `/v1`, but that of the leads.
 pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
@@ -60,6 +62,7 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
         .takes(Right::Administer, routes!(endpoints::update))
         .takes(Right::Administer, routes!(endpoints::delete))
         .takes(Right::Administer, routes!(endpoints::rotate_secret))
+        .takes(Right::Administer, routes!(test_button::send))
         .takes(Right::Administer, routes!(catch_up::recover))
         .takes(Right::Administer, routes!(catch_up::replay_skipped))
         .takes(Right::Read, routes!(deliveries::list))
@@ -74,8 +77,10 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
 pub(crate) struct WebhookTools {
     /// The judge of where webhooks may go.
     pub(crate) egress: Egress,
-    /// Seals the secrets of endpoints.
+    /// Seals and opens the secrets of endpoints.
     pub(crate) vault: Vault,
+    /// Sends tests.
+    pub(crate) transport: Transport,
 }
 
 /// One of these words.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod isolation;
+mod measure;
 mod probe;
 mod restraint;
 mod schedule;

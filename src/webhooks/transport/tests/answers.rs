@@ -1,6 +1,7 @@
 //! What a receiver may do with a request, and what is told of it.
 
 use super::*;
+use crate::webhooks::transport::warm::MOST;
 
 #[tokio::test]
 async fn a_request_carries_its_headers_and_exactly_its_bytes() {
@@ -251,6 +252,22 @@ async fn a_connection_is_used_again_after_a_body_that_was_read_to_its_end() {
         assert_eq!(told(&answer), at_loopback(Some(200), None));
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn connections_are_kept_open_to_so_many_hosts_and_no_more() {
+    let (at, seen, connections) = recording(PRIVATE).await;
+    let (transport, script) = insecure_and_scripted();
+    for round in 0..2 {
+        for n in 0..MOST + 10 {
+            let name = format!("host{n}.example");
+            script.will(&name, addresses(&[PRIVATE]));
+            let answer = post(&transport, &format!("http://{name}:{}/", at.port())).await;
+            assert_eq!(told(&answer), at_loopback(Some(200), None), "{round} {n}");
+        }
+    }
+    let closing = seen.lock().unwrap().iter().filter(|request| request.contains("connection: close")).count();
+    assert_eq!((closing, connections.load(Ordering::SeqCst)), (20, MOST + 20));
 }
 
 #[tokio::test]

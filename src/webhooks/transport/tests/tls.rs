@@ -2,8 +2,10 @@
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ServerConfig, SupportedProtocolVersion, version};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use super::*;
 use crate::webhooks::transport::TransportError;
@@ -57,9 +59,16 @@ impl Shown {
 
 /// A receiver at [`PUBLIC`] that speaks these versions of TLS. Names that clients ask for are written down.
 async fn serving(shown: Shown, versions: &[&'static SupportedProtocolVersion]) -> (u16, Seen) {
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
+    let config = ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions).unwrap();
     let config = config.with_no_client_auth().with_single_cert(vec![shown.certificate], shown.key).unwrap();
+    serving_by(config).await
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(tokio_rustls::rustls::crypto::ring::default_provider())
+}
+
+async fn serving_by(config: ServerConfig) -> (u16, Seen) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let seen = Seen::default();
     let write = Arc::clone(&seen);
@@ -140,6 +149,26 @@ async fn an_address_in_figures_is_checked_against_the_certificate_too() {
     assert_eq!(told(&post(&transport, &format!("https://{PUBLIC}:{port}/")).await).0, Some(200));
     let (port, _) = serving(ours.issue("good.example", |_| {}), BOTH).await;
     assert_eq!(told(&post(&transport, &format!("https://{PUBLIC}:{port}/")).await).1, Some("tls"));
+}
+
+/// With TLS 1.3 the refusal comes when the client has long finished shaking hands.
+#[tokio::test]
+async fn a_receiver_that_wants_a_certificate_of_ours_is_told_as_such() {
+    let ours = Authority::new();
+    let (transport, script) = scripted(&ours.settings());
+    script.will("good.example", addresses(&[PUBLIC]));
+    for versions in [[&version::TLS12], [&version::TLS13]] {
+        let shown = ours.issue("good.example", |_| {});
+        let mut roots = RootCertStore::empty();
+        roots.add(shown.certificate.clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build().unwrap();
+        let config = ServerConfig::builder_with_provider(provider()).with_protocol_versions(&versions).unwrap();
+        let config = config.with_client_cert_verifier(verifier);
+        let (port, seen) = serving_by(config.with_single_cert(vec![shown.certificate], shown.key).unwrap()).await;
+        let answer = post(&transport, &format!("https://good.example:{port}/")).await;
+        assert_eq!(told(&answer), (None, Some("tls"), Some(PUBLIC.to_owned())), "{versions:?}");
+        assert!(seen.lock().unwrap().is_empty());
+    }
 }
 
 #[tokio::test]

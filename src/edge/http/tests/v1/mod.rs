@@ -8,6 +8,7 @@ mod idempotency;
 mod isolation;
 mod pages;
 mod roles;
+mod test_button;
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::kernel::tenant::TenantId;
 use crate::tenants::{Role, keys, revoke_key};
 
 /// Every operation of `/v1` and who may call it: a, p, r for the roles.
-const MAY: [(&str, &str); 17] = [
+const MAY: [(&str, &str); 18] = [
     ("create_endpoint", "a"),
     ("delete_endpoint", "a"),
     ("list_deliveries", "ar"),
@@ -26,6 +26,7 @@ const MAY: [(&str, &str); 17] = [
     ("show_delivery", "ar"),
     ("show_endpoint", "ar"),
     ("show_event", "ar"),
+    ("test_endpoint", "a"),
     ("update_endpoint", "a"),
 ];
 
