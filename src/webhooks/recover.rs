@@ -8,7 +8,9 @@ use super::delivery::DeliveryStatus;
 use super::endpoint::{EndpointStatus, find_endpoint};
 use super::{DELIVERIES, Error, id, sql};
 use crate::kernel::clock::UnixMs;
-use crate::kernel::store::{Db, Tx};
+#[cfg(test)]
+use crate::kernel::store::Db;
+use crate::kernel::store::Tx;
 use crate::kernel::tenant::TenantId;
 
 /// Deliveries of one write.

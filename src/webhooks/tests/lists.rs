@@ -127,7 +127,7 @@ async fn a_page_looks_at_a_bounded_number_of_rows_and_says_where_it_ended() {
         let fanout = Arc::clone(&world.fanout);
         move |tx: &Tx<'_>| {
             (1..=6000).for_each(|row| {
-                let kind = if row == 1 { "rare" } else { "a" };
+                let kind = ["a", "rare"][usize::from(row == 1)];
                 fanout.accept(tx, &event(&TenantId::installation(), row, kind)).unwrap();
             });
         }

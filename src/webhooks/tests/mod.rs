@@ -18,9 +18,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::attempt::Outcome;
 use super::delivery::{Claim, Ended, Finished, Jitter, Pick, Policy, Settled, claim, finish, take_up_interrupted};
 use super::endpoint::{create, find_endpoint};
-use super::{Egress, EgressPolicy, Endpoint, Error, ErrorClass, Fanout, NewEndpoint, Outcome, Vault};
+use super::{Egress, EgressPolicy, Endpoint, Error, ErrorClass, Fanout, NewEndpoint, Vault};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 use crate::kernel::tenant::TenantId;

@@ -46,6 +46,11 @@ impl Place {
         !self.is_deleted && self.status != "disabled"
     }
 
+    /// What becomes of deliveries that waited for it when it was disabled.
+    pub(super) fn status_of_the_rest(&self) -> &'static str {
+        if self.reason == Some("gone") { "cancelled" } else { "skipped" }
+    }
+
     /// Until when it is left alone; nobody is for over a day.
     pub(super) fn held(&self, now: i64) -> Option<i64> {
         self.held_until.filter(|until| *until <= now + DAY)
@@ -158,7 +163,7 @@ impl Known {
 
     fn step_on(&mut self, now: i64, not_before: Option<i64>) {
         self.step += 1;
-        match PAUSES.get(self.step as usize - 1) {
+        match PAUSES.get(usize::try_from(self.step).unwrap() - 1) {
             Some(pause) => self.rest("pending", Some((now + pause).max(not_before.unwrap_or(0)))),
             None => self.rest("failed", None),
         }
@@ -218,7 +223,7 @@ impl Known {
 
     /// The promises, told from the history alone.
     pub(super) fn check(&self) {
-        let begun = self.attempts as usize;
+        let begun = usize::try_from(self.attempts).unwrap();
         assert_eq!(self.journal.len(), begun - usize::from(self.status == "sending"), "{self:?}");
         let stands = self.resumes.unwrap_or(self.status);
         assert!(!self.was_delivered || stands == "delivered", "it was delivered: {self:?}");

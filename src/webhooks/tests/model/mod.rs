@@ -100,7 +100,8 @@ impl Model {
         claims.sort_unstable_by_key(|claim| claim.delivery);
         expected.sort_unstable();
         let is_manual = |claim: &Claim| claim.trigger == super::super::Trigger::Manual;
-        let found: Vec<_> = claims.iter().map(|claim| (claim.delivery as usize - 1, is_manual(claim))).collect();
+        let found: Vec<_> =
+            claims.iter().map(|claim| (usize::try_from(claim.delivery).unwrap() - 1, is_manual(claim))).collect();
         assert_eq!(found, expected);
         for (claim, (delivery, is_manual)) in claims.into_iter().zip(found) {
             assert_eq!(claim.destination.secrets.len(), self.places[place].signing(now));
@@ -257,8 +258,7 @@ impl Model {
             } else if of.status == "disabled" {
                 known.asked_at = None;
                 if known.status == "pending" {
-                    let status = if of.reason == Some("gone") { "cancelled" } else { "skipped" };
-                    (known.status, known.next) = (status, None);
+                    (known.status, known.next) = (of.status_of_the_rest(), None);
                 }
             } else if known.status == "pending" && known.next.is_some_and(|next| next > now + DAY + DAY / 10) {
                 known.next = Some(now);
