@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
 mod cli;
+mod cli_deliveries;
 mod cli_events;
 mod cli_keys;
 mod cli_leads;
@@ -24,6 +25,8 @@ mod data_dir;
 mod dev;
 mod docs;
 mod docs_leads;
+mod docs_webhooks;
+mod docs_webhooks_receiver;
 mod event_walks;
 mod golden;
 mod hard_times;

@@ -100,6 +100,8 @@ fn read(answer: &[u8]) -> Option<Answer> {
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-    })?;
+    });
+    // 204 has no body, and says nothing of its length.
+    let length = length.or((status == 204).then_some(0))?;
     (body.len() == length).then(|| Answer { status, body: String::from_utf8_lossy(body).into_owned() })
 }

@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::delivery_args::{AttemptsArgs, DeliveriesVerb, ResendArgs, WindowArgs};
 use super::endpoint_args::EndpointsVerb;
 use super::listen::ListenArgs;
+use super::probe::TestArgs;
 use super::sign::SignArgs;
 use super::verify::VerifyArgs;
 use crate::edge::cli::whose::Whose;
@@ -33,6 +34,12 @@ pub(in crate::edge::cli) enum DeskVerb {
     Deliveries(DeliveriesVerb),
     /// Show the attempts of a delivery: when, how long, and what was answered
     Attempts(AttemptsArgs),
+    /// Send one webhook.test to an endpoint now, and show what was said on both sides; exit 1 if it was not taken
+    #[command(
+        after_help = "As POST /v1/endpoints/{id}/test does, whatever the endpoint's status. `webhooks attempts ENDPOINT` \
+        lists them.\nExample: pillarbox webhooks test ep_0190…"
+    )]
+    Test(TestArgs),
     /// Send deliveries once more, whatever became of them; their schedules stay
     #[command(after_help = "Exit 1 if any of them was not queued. Example: pillarbox webhooks resend dlv_0190…")]
     Resend(ResendArgs),
@@ -53,6 +60,7 @@ impl DeskVerb {
             Self::Endpoints(verb) => verb.whose(),
             Self::Deliveries(verb) => verb.whose(),
             Self::Attempts(args) => &args.whose,
+            Self::Test(args) => &args.whose,
             Self::Resend(args) => &args.whose,
             Self::Recover(args) | Self::ReplaySkipped(args) => &args.whose,
         }
@@ -63,7 +71,7 @@ impl DeskVerb {
         match self {
             Self::Endpoints(verb) => verb.only_looks(),
             Self::Deliveries(_) | Self::Attempts(_) => true,
-            Self::Resend(_) | Self::Recover(_) | Self::ReplaySkipped(_) => false,
+            Self::Test(_) | Self::Resend(_) | Self::Recover(_) | Self::ReplaySkipped(_) => false,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::endpoint_args::{CreateArgs, EndpointsVerb, ListArgs, ManyArgs, OneArgs, OwnSecret, RotateArgs, UpdateArgs};
 use super::{Desk, counted, refusal};
+use crate::app::Webhooks;
 use crate::edge::cli::print::{Printer, Row, note, or_dash};
 use crate::edge::cli::whose::{Whose, note_more};
 use crate::edge::cli::{Exit, confirm, input};
@@ -146,6 +147,7 @@ async fn create(desk: &Desk, args: CreateArgs) -> anyhow::Result<Exit> {
         secret: own_secret(&args.own)?,
     };
     let (tenant, tools) = (args.whose.tenant.clone(), desk.tools()?);
+    look_up(&tools, &new.url, &args.whose).await?;
     let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
     let (endpoint, secret) = made.map_err(|error| refusal(error, "", &args.whose))?;
     let body = EndpointBody::from(endpoint);
@@ -158,6 +160,11 @@ async fn create(desk: &Desk, args: CreateArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
+/// Looks where the name leads now, so that a wrong one is told here and not by its first failure.
+async fn look_up(tools: &Webhooks, url: &str, whose: &Whose) -> anyhow::Result<()> {
+    tools.transport.check_url(url).await.map_err(|fault| refusal(fault.into(), "", whose))
+}
+
 /// The secret of the file, if one is named.
 fn own_secret(own: &OwnSecret) -> anyhow::Result<Option<Secret>> {
     let Some(path) = &own.secret_file else { return Ok(None) };
@@ -166,6 +173,9 @@ fn own_secret(own: &OwnSecret) -> anyhow::Result<Option<Secret>> {
 }
 
 async fn update(desk: &Desk, args: UpdateArgs) -> anyhow::Result<Exit> {
+    if let Some(url) = &args.url {
+        look_up(&desk.tools()?, url, &args.whose).await?;
+    }
     let changes = EndpointChanges {
         url: args.url,
         description: args.description.map(|text| Some(text).filter(|text| !text.is_empty())),

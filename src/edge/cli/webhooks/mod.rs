@@ -8,6 +8,7 @@ mod endpoint_args;
 mod endpoints;
 mod listen;
 mod message;
+mod probe;
 mod repair;
 mod secret;
 mod sign;
@@ -78,6 +79,7 @@ async fn at(desk: &Desk, verb: DeskVerb) -> anyhow::Result<Exit> {
         DeskVerb::Endpoints(verb) => endpoints::on(desk, verb).await,
         DeskVerb::Deliveries(verb) => deliveries::on(desk, verb).await,
         DeskVerb::Attempts(args) => deliveries::attempts(desk, args).await,
+        DeskVerb::Test(args) => probe::test(desk, args).await,
         DeskVerb::Resend(args) => repair::resend(desk, args).await,
         DeskVerb::Recover(args) => repair::queue(desk, Lost::Undelivered, args).await,
         DeskVerb::ReplaySkipped(args) => repair::queue(desk, Lost::Skipped, args).await,
