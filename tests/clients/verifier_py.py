@@ -96,22 +96,20 @@ class Verifier(unittest.TestCase):
 
     def test_an_attempt_that_repeats_has_the_same_id_and_bytes_and_a_signature_of_its_own(self):
         path, _, secret = self.subscribe()
-        Receiver.statuses[path] = [500, 503]
+        Receiver.statuses[path] = [500]
         event = self.post(TEMPTING[1])
-        self.requests(path, 1)
-        for seconds in 6, 60:
-            self.advance_when_failed(event, seconds)
-        came = self.requests(path, 3)
+        self.advance_when_failed(event, 6)
+        came = self.requests(path, 2)
         self.assertEqual({(headers["webhook-id"], body) for headers, body in came}, {(event, came[0][1])})
-        stamps = [int(headers["webhook-timestamp"]) for headers, _ in came]
-        self.assertGreaterEqual(stamps[1] - stamps[0], 5)
-        for headers, body in came[:2]:
+        first, second = (headers for headers, _ in came)
+        self.assertGreaterEqual(int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]), 5)
+        for headers, body in came:
             Webhook(secret).verify(body, headers)
-        self.assertEqual(len({headers["webhook-signature"] for headers, _ in came}), 3)
-        swapped = came[0][0] | {"webhook-timestamp": str(stamps[1])}
-        self.assertFalse(fits(secret, came[0][1], swapped), "the timestamp is signed")
-        swapped = came[0][0] | {"webhook-id": "another"}
-        self.assertFalse(fits(secret, came[0][1], swapped), "the id is signed")
+        body = came[0][1]
+        for name in "webhook-timestamp", "webhook-signature":
+            self.assertNotEqual(first[name], second[name])
+            self.assertFalse(fits(secret, body, first | {name: second[name]}), f"{name} is of one attempt")
+        self.assertFalse(fits(secret, body, first | {"webhook-id": "another"}), "the id is signed")
 
     def advance_when_failed(self, event, seconds):
         """Moves the clock over the next attempt, once the last one has ended."""
@@ -126,9 +124,10 @@ class Verifier(unittest.TestCase):
     def test_during_a_rotation_each_secret_verifies_alone_and_afterwards_only_the_new_one(self):
         path, endpoint, old = self.subscribe()
         self.post()
+        [first] = self.requests(path, 1)
         new = self.call("POST", f"{endpoint}/rotate-secret", {})["secret"]
         self.post(TEMPTING[2])
-        first, second = self.requests(path, 2)
+        _, second = self.requests(path, 2)
         self.assertEqual([fits(secret, first[1], first[0]) for secret in (old, new)], [True, False])
         self.assertEqual([fits(secret, second[1], second[0]) for secret in (old, new)], [True, True])
         newest = self.call("POST", f"{endpoint}/rotate-secret", {"overlap_seconds": 0})["secret"]
