@@ -60,7 +60,8 @@ pub(super) fn open_transport(
 ) -> Result<Transport, TransportError> {
     let settings = TransportSettings {
         timeout: config.timeout,
-        idle_per_host: config.per_endpoint,
+        // Many endpoints may be at one host: with fewer, most requests to it would dial anew.
+        idle_per_host: config.max_in_flight,
         ca_file: config.ca_file.clone(),
     };
     Transport::new(&settings, egress, Resolver::system(), clock)

@@ -105,6 +105,13 @@ pub(crate) struct Target {
     last: Mutex<Option<IpAddr>>,
 }
 
+/// What becomes of a connection after its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    Kept,
+    Closed,
+}
+
 /// The headers of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WebhookHeaders<'a> {
@@ -234,8 +241,11 @@ impl Transport {
         };
         let began = Instant::now();
         let deadline = tokio::time::Instant::now() + self.timeout;
+        let held = self.warm.keep(target.url.authority(), self.timeout + IDLE);
+        let connection = if held.is_some() { Connection::Kept } else { Connection::Closed };
         let request = async {
-            let answer = tokio::time::timeout_at(deadline, self.request(target, headers, body)).await;
+            let sent = self.request(target, headers, body, connection);
+            let answer = tokio::time::timeout_at(deadline, sent).await;
             (answer, guard::dialled())
         };
         let (answer, asked) = guard::watching(request).await;
@@ -264,6 +274,7 @@ impl Transport {
             response_body: Some(kept(&body)),
             resolved_ip,
         };
+        drop(held);
         Answer { outcome, headers }
     }
 
@@ -272,6 +283,7 @@ impl Transport {
         target: &Target,
         headers: &WebhookHeaders<'_>,
         body: Vec<u8>,
+        connection: Connection,
     ) -> Result<Response, ErrorClass> {
         let mut request = reqwest::Request::new(reqwest::Method::POST, target.url.clone());
         let value = |text: &str| HeaderValue::from_str(text).map_err(|_| ErrorClass::Protocol);
@@ -280,7 +292,7 @@ impl Transport {
         own.insert(HeaderName::from_static("webhook-id"), value(headers.id)?);
         own.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(headers.at_s));
         own.insert(HeaderName::from_static("webhook-signature"), value(headers.signature)?);
-        if !self.warm.may_keep(target.url.authority(), self.timeout + IDLE) {
+        if connection == Connection::Closed {
             own.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         *request.body_mut() = Some(body.into());
