@@ -768,17 +768,25 @@ CREATE TABLE webhook_attempts (
   started_at    INTEGER NOT NULL,
   duration_ms   INTEGER,
   http_status   INTEGER,
-  error         TEXT CHECK (error IN ('dns', 'blocked', 'connect', 'tls', 'timeout', 'http_3xx', 'http_4xx', 'http_5xx', 'protocol', 'interrupted')), -- NULL: delivered
+  error         TEXT CHECK (error = 'dns' OR error = 'blocked' OR error = 'connect' OR error = 'tls' OR error = 'timeout'
+                            OR error = 'http_3xx' OR error = 'http_4xx' OR error = 'http_5xx' OR error = 'protocol'
+                            OR error = 'interrupted'), -- NULL: delivered
   response_body TEXT, -- its first 4 KiB
   resolved_ip   TEXT,
   PRIMARY KEY (delivery, number)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE webhook_audience (
+  id      INTEGER PRIMARY KEY CHECK (id = 1),
+  version INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE webhook_deliveries (
   id                  INTEGER PRIMARY KEY AUTOINCREMENT,
   message             INTEGER NOT NULL REFERENCES webhook_messages (id),
   endpoint            INTEGER NOT NULL REFERENCES webhook_endpoints (id),
-  status              TEXT NOT NULL CHECK (status IN ('pending', 'sending', 'delivered', 'failed', 'cancelled', 'skipped')),
+  status              TEXT NOT NULL CHECK (status = 'pending' OR status = 'sending' OR status = 'delivered'
+                                           OR status = 'failed' OR status = 'cancelled' OR status = 'skipped'),
   attempts            INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0), -- begun; the fence of a finish
   step                INTEGER NOT NULL DEFAULT 0 CHECK (step >= 0), -- failures that the schedule has counted
   interruptions       INTEGER NOT NULL DEFAULT 0 CHECK (interruptions >= 0), -- in a row, at the end
@@ -787,7 +795,8 @@ CREATE TABLE webhook_deliveries (
   locked_until        INTEGER,
   lease_boot          TEXT,
   resend_requested_at INTEGER, -- a person wants one attempt beside the schedule
-  resumes             TEXT CHECK (resumes IN ('pending', 'delivered', 'failed', 'cancelled', 'skipped')), -- during that attempt: what a failure leads back to
+  resumes             TEXT CHECK (resumes = 'pending' OR resumes = 'delivered' OR resumes = 'failed'
+                                  OR resumes = 'cancelled' OR resumes = 'skipped'), -- during that attempt: what a failure leads back to
   last_error          TEXT CHECK (length(last_error) <= 100),
   delivered_at        INTEGER,
   created_at          INTEGER NOT NULL,
@@ -803,11 +812,13 @@ CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint, id)
 
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint, next_attempt_at, id) WHERE status = 'pending';
 
-CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id) WHERE resend_requested_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_resend ON webhook_deliveries (endpoint, resend_requested_at, id)
+  WHERE resend_requested_at IS NOT NULL AND status <> 'sending';
 
 CREATE INDEX webhook_deliveries_sending ON webhook_deliveries (locked_until) WHERE status = 'sending';
 
-CREATE INDEX webhook_deliveries_undelivered ON webhook_deliveries (endpoint, status, id) WHERE status IN ('failed', 'cancelled', 'skipped');
+CREATE INDEX webhook_deliveries_undelivered ON webhook_deliveries (endpoint, status, id)
+  WHERE status = 'failed' OR status = 'cancelled' OR status = 'skipped';
 
 CREATE TABLE webhook_endpoints (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -830,7 +841,24 @@ CREATE TABLE webhook_endpoints (
 
 CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints (id) WHERE deleted_at IS NOT NULL;
 
+CREATE INDEX webhook_endpoints_disabled ON webhook_endpoints (id) WHERE status = 'disabled' AND deleted_at IS NULL;
+
 CREATE INDEX webhook_endpoints_of_tenant ON webhook_endpoints (tenant_id, id) WHERE deleted_at IS NULL;
+
+CREATE TRIGGER webhook_audience_changes AFTER UPDATE OF tenant_id, event_types, status, deleted_at ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
+
+CREATE TRIGGER webhook_audience_grows AFTER INSERT ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
+
+CREATE TRIGGER webhook_audience_shrinks AFTER DELETE ON webhook_endpoints
+BEGIN
+  UPDATE webhook_audience SET version = random() WHERE id = 1;
+END;
 
 CREATE TABLE webhook_messages (
   id         INTEGER PRIMARY KEY, -- that of its row in outbox_events, which is never used twice
@@ -852,6 +880,8 @@ CREATE TABLE webhook_secrets (
 
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (endpoint) WHERE valid_until IS NULL;
 
+CREATE INDEX webhook_secrets_expiring ON webhook_secrets (valid_until) WHERE valid_until IS NOT NULL;
+
 CREATE INDEX webhook_secrets_of_endpoint ON webhook_secrets (endpoint, id);
 
 CREATE TABLE webhook_tests (
@@ -865,5 +895,7 @@ CREATE TABLE webhook_tests (
   response_body TEXT,
   resolved_ip   TEXT
 ) STRICT;
+
+CREATE INDEX webhook_tests_by_age ON webhook_tests (started_at);
 
 CREATE INDEX webhook_tests_of_endpoint ON webhook_tests (endpoint, id);

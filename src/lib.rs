@@ -82,8 +82,8 @@
 //!    seconds later, and ten of them would give an event up within a minute of a full disk.
 //! 9. *Why may a webhook not be followed by a redirect, a proxy or a name that was looked up before?* Each is a way to have
 //!    our server call an address that nobody has judged.
-//! 10. *Why do rules of communications come from the file only?* A rule has three parts and stands in a list; a variable that
-//!    overrides one of them would have to say of which.
+//! 10. *Why do rules of communications come from the file only?* A rule has three parts and stands in a list; a variable
+//!     that overrides one of them would have to say of which.
 //!
 //! # Glossary
 //! захват = claim · аренда = lease · завершение = settle · попытка = attempt · дедуп-леджер = ledger · этап = stage ·

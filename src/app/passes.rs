@@ -132,6 +132,7 @@ impl App {
     /// The store's.
     pub(crate) async fn deliver_webhooks(&self) -> anyhow::Result<Pass> {
         let report = self.deliverer.run_once(&self.stop).await?;
+        self.watch.look(&self.db).await;
         let counts = json!({
             "delivered": report.delivered, "again": report.again, "failed": report.failed,
             "returned": report.returned, "overtaken": report.overtaken, "interrupted": report.interrupted,
@@ -145,6 +146,7 @@ impl App {
     /// The store's.
     pub(crate) async fn sweep_webhooks(&self) -> anyhow::Result<Pass> {
         let swept = webhooks::sweep::run_once(&self.db, &self.stop).await?;
+        self.watch.look(&self.db).await;
         Ok(Pass { counts: serde_json::to_value(swept)?, again: Again::Later })
     }
 

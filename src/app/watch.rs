@@ -8,7 +8,7 @@ use crate::outbox::health::{Health as Relayed, health as relayed};
 use crate::webhooks::health::{Health as Delivered, health as delivered};
 use crate::webhooks::{Error, Vault};
 
-/// Between two measurements, in real time; the sweeps that measure come as often.
+/// Between two measurements, in real time. Three jobs that sweep as often measure, so that none that hangs hides it.
 const EVERY: Duration = Duration::from_secs(5);
 /// What has waited this long is not merely behind: somebody should look.
 const LONG: Duration = Duration::from_secs(300);
@@ -49,10 +49,7 @@ impl Watch {
                 "an event has waited {minutes} minutes for a consumer; see `pillarbox events list --status pending`"
             ));
         }
-        (events.failed > 0).then(|| {
-            "the relay has given events up; see `pillarbox events list --status failed` and `pillarbox events retry`"
-                .to_owned()
-        })
+        (events.failed > 0).then(|| GIVEN_UP.to_owned())
     }
 
     /// What a person should know of webhooks.
@@ -72,6 +69,8 @@ impl Watch {
     }
 }
 
+const GIVEN_UP: &str =
+    "the relay has given events up; see `pillarbox events list --status failed` and `pillarbox events retry`";
 const UNREADABLE: &str = "webhooks.key cannot be used, so webhooks are held back; the log says why when one is due";
 const MISSING: &str =
     "webhooks.key is missing, so webhooks are held back: the secrets of endpoints are sealed with it; put it back";
@@ -79,5 +78,5 @@ const MISSING: &str =
 /// The minutes of an age that is long.
 fn long(age_ms: Option<i64>) -> Option<u64> {
     let age = Duration::from_millis(age_ms?.unsigned_abs());
-    (age >= LONG).then(|| age.as_secs() / 60)
+    (age >= LONG).then_some(age.as_secs() / 60)
 }

@@ -1,6 +1,7 @@
 //! What endpoints are made, tried and sent to with: the vault of their secrets, the judge of where they may be, the client.
 
 use crate::config::WebhooksConfig;
+use crate::kernel::clock::Clock;
 use crate::kernel::store::Db;
 use crate::webhooks::delivery::{Jitter, Policy};
 use crate::webhooks::{
@@ -30,12 +31,7 @@ impl Webhooks {
             allow_networks: config.allow_networks.clone(),
             allow_insecure: config.allow_insecure,
         });
-        let settings = TransportSettings {
-            timeout: config.timeout,
-            idle_per_host: config.per_endpoint,
-            ca_file: config.ca_file.clone(),
-        };
-        let transport = Transport::new(&settings, egress.clone(), Resolver::system(), db.clock().clone())?;
+        let transport = open_transport(config, egress.clone(), db.clock().clone())?;
         Ok(Self { vault: Vault::at(db.dir()), egress, transport })
     }
 
@@ -51,4 +47,21 @@ impl Webhooks {
             settings: DeliverSettings { max_in_flight, per_endpoint, policy },
         })
     }
+}
+
+/// The client of this section.
+///
+/// # Errors
+/// As [`Webhooks::open`].
+pub(super) fn open_transport(
+    config: &WebhooksConfig,
+    egress: Egress,
+    clock: Clock,
+) -> Result<Transport, TransportError> {
+    let settings = TransportSettings {
+        timeout: config.timeout,
+        idle_per_host: config.per_endpoint,
+        ca_file: config.ca_file.clone(),
+    };
+    Transport::new(&settings, egress, Resolver::system(), clock)
 }

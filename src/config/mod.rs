@@ -169,6 +169,13 @@ impl Config {
         &self.settings
     }
 
+    /// A problem of a key's value, for whoever can see more than the text.
+    pub(crate) fn problem(&self, dotted: &str, what: String, advice: &str) -> Problem {
+        let Setting { key, value, origin } = self.setting(dotted);
+        let value = value.clone().filter(|_| !key.is_secret());
+        Problem { key: Some(dotted.to_owned()), value, origin: origin.clone(), what, advice: advice.to_owned() }
+    }
+
     /// Where a key's value comes from.
     pub(crate) fn place(&self, dotted: &str) -> &Place {
         &self.setting(dotted).origin.place

@@ -82,17 +82,8 @@ impl std::fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// The vault of that data directory, with its key if it has one yet.
-    ///
-    /// # Errors
-    /// The key's file is there and cannot be used.
-    pub(crate) fn open(data_dir: &Path) -> Result<Self, VaultError> {
-        let path = data_dir.join(KEY_FILE);
-        let cipher = Mutex::new(read_key(&path)?);
-        Ok(Self(Arc::new(Inner { path, cipher })))
-    }
-
-    /// The same without a look at the key, whose faults are told at its first use then.
+    /// The vault of that data directory. Its key is read at its first use: one that cannot be used is told then, and holds
+    /// up nothing else.
     pub(crate) fn at(data_dir: &Path) -> Self {
         Self(Arc::new(Inner { path: data_dir.join(KEY_FILE), cipher: Mutex::default() }))
     }

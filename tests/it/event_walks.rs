@@ -152,6 +152,20 @@ fn dev_sends_nothing_to_this_machine_when_it_is_told_not_to() {
 }
 
 #[test]
+fn certificates_that_cannot_be_used_are_found_by_config_check() {
+    let place = Place::new();
+    let empty = place.path("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    for (file, what) in [(text(&empty), "holds no certificate"), ("/missing/ca.pem", "cannot be read")] {
+        let set = format!("webhooks.ca_file={file}");
+        let refused = place.command(&["config", "check", "--set", &set]).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stdout).into_owned();
+        assert_eq!(refused.status.code(), Some(3), "{said}");
+        assert!(said.contains(&format!("webhooks.ca_file = {file} [--set]")) && said.contains(what), "{said}");
+    }
+}
+
+#[test]
 fn serve_may_not_send_to_this_machine_whoever_asks_for_it() {
     let place = Place::new();
     let refused = place.command(&["serve", "--set", "webhooks.allow_insecure=true"]).output().unwrap();

@@ -37,7 +37,7 @@ pub(super) fn tell(stage: &Stage<'_>) {
         }
     }
     if stage.sends_here {
-        println!("Post an event of your own, and look at what the receiver got, at the end of the list:");
+        println!("Post an event of your own, and look at what the receiver got:");
         println!("  curl -s -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\", stage.api_key);
         println!("    -d '{ORDER}' {}/v1/events", stage.url);
         println!("  curl -s {}/dev/sink/crm/requests", stage.fake);

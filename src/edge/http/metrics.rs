@@ -51,6 +51,7 @@ pub(crate) async fn keep_metrics_tidy(handle: PrometheusHandle) {
 }
 
 fn describe() {
+    describe_events();
     describe_counter!("pillarbox_http_requests_total", "Requests answered, by method, route and status");
     describe_histogram!("pillarbox_http_request_seconds", "Time until a request was answered");
     describe_gauge!("pillarbox_http_connections", "Connections open when the last one came; 512 is the most");
@@ -78,6 +79,13 @@ fn describe() {
         "How long the oldest lead has that status, as in /v1/leads/health; 0 without one"
     );
     describe_gauge!("pillarbox_leads_stale_sending", "Leads that are sending for over 15 minutes; stops at 10000");
+    describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
+    describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
+    describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
+    describe_gauge!("pillarbox_build_info", "1, with the version as label");
+}
+
+fn describe_events() {
     describe_counter!(
         "pillarbox_events_relayed_total",
         "Domain events that the relay was done with, by outcome: published, retried or failed"
@@ -108,10 +116,6 @@ fn describe() {
     );
     describe_gauge!("pillarbox_webhook_endpoints", "Endpoints by status");
     describe_gauge!("pillarbox_webhook_endpoints_failing", "Endpoints, not disabled, whose last attempt failed");
-    describe_gauge!("pillarbox_db_size_bytes", "Size of the database file");
-    describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
-    describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
-    describe_gauge!("pillarbox_build_info", "1, with the version as label");
 }
 
 /// Shows counters and gauges in Prometheus' text form.

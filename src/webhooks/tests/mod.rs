@@ -52,7 +52,7 @@ impl World {
     fn open(dir: tempfile::TempDir, clock: Clock) -> Self {
         let recorders: Vec<crate::kernel::store::Recorder> = vec![crate::outbox::record];
         let db = Db::open(dir.path(), Role::Owner("test"), &Settings::small(), clock.clone(), recorders).unwrap();
-        let vault = Vault::open(dir.path()).unwrap();
+        let vault = Vault::at(dir.path());
         let egress = Egress::new(EgressPolicy::default());
         let policy = Policy { disable_after: Duration::from_secs(5 * 24 * 3600), jitter: Jitter::None };
         Self { dir, db, clock, vault, egress, fanout: Arc::default(), policy }

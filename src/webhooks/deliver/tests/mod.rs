@@ -194,7 +194,7 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::stopped_at(START);
         let db = open(dir.path(), &clock);
-        let vault = Vault::open(dir.path()).unwrap();
+        let vault = Vault::at(dir.path());
         let script = Arc::new(Script::default());
         let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings)));
         Self { dir, db, clock, vault, script, settings, worker, stop: CancellationToken::new() }
@@ -205,7 +205,7 @@ impl World {
         self.db.close().await;
         let Self { dir, clock, settings, .. } = self;
         let db = open(dir.path(), &clock);
-        let vault = Vault::open(dir.path()).unwrap();
+        let vault = Vault::at(dir.path());
         let script = Arc::new(Script::default());
         let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings)));
         Self { dir, db, clock, vault, script, settings, worker, stop: CancellationToken::new() }
