@@ -1,9 +1,10 @@
 //! What is shown of deliveries, attempts and tests.
 
+use super::super::attempt::record_test;
 use super::super::delivery::DeliveryStatus;
 use super::super::health::{Health, health};
 use super::super::inspect::{Delivery, DeliveryFilter, attempts, deliveries, delivery, tests};
-use super::super::{Trigger, record_test, resend};
+use super::super::{Trigger, resend};
 use super::*;
 
 impl World {
