@@ -86,6 +86,7 @@ impl Vault {
     ///
     /// # Errors
     /// The key's file is there and cannot be used.
+    #[cfg(test)]
     pub(crate) fn open(data_dir: &Path) -> Result<Self, VaultError> {
         let path = data_dir.join(KEY_FILE);
         let cipher = Mutex::new(read_key(&path)?);
