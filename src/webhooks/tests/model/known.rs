@@ -88,8 +88,9 @@ impl Place {
             until = Some(self.held(now).map_or(asked, |known| known.max(asked)));
             self.held_until = until;
         }
-        let since = self.failing_since.filter(|since| *since <= now).unwrap_or(now);
-        self.failing_since = Some(since);
+        let known = self.failing_since.filter(|since| *since <= now);
+        let since = known.unwrap_or(now);
+        (self.failing_since, self.is_warned) = (Some(since), known.is_some() && self.is_warned);
         if now - since >= DAY && !self.is_warned {
             self.is_warned = true;
             self.told.push("webhook.endpoint_failing");
