@@ -72,7 +72,7 @@ async fn what_a_delivery_costs_beside_a_bare_request() {
     let settings =
         Settings { synchronous: Synchronous::Full, readers: 4, queue: 1024, cache: 16 << 20, ..Settings::small() };
     let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
-    let vault = Vault::open(dir.path()).unwrap();
+    let vault = Vault::at(dir.path());
     let script = Arc::new(Script::default());
     let settings = DeliverSettings { max_in_flight: IN_FLIGHT, per_endpoint: 4, policy: exact() };
     let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings)));
