@@ -1,11 +1,13 @@
 //! How an attempt ended, and what follows for the delivery. The journal's row and the delivery's new state are one write,
 //! fenced by the attempt's number.
 
+use super::interrupted::after_interruption;
 use super::trouble;
 use super::{Condition, DeliveryStatus, Ended, Finished, LONGEST_HOLD_MS, Policy, Settled, Trouble, schedule};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
 use crate::webhooks::attempt::{Journaled, Outcome};
+use crate::webhooks::response::ErrorClass;
 use crate::webhooks::sql;
 
 /// A delivery that is being sent, as the end of its attempt finds it.
@@ -41,6 +43,11 @@ pub(in crate::webhooks) struct Standing {
 pub(crate) fn finish(tx: &Tx<'_>, ended: &Ended, policy: &Policy) -> Result<Finished, StoreError> {
     let Some(code) = ended.outcome.code() else { return delivered(tx, ended) };
     let Some((under_way, condition)) = sql::finish::find_under_way(tx, &ended.claim)? else { return Ok(fenced()) };
+    if ended.outcome.error == Some(ErrorClass::Interrupted) {
+        // A fault of ours, noticed at once: as if it were taken up later.
+        let standing = after_interruption(tx.now(), &under_way, policy);
+        return record(tx, ended, &under_way, &standing, Vec::new());
+    }
     let trouble = trouble::of_failure(tx, ended, &condition, policy)?;
     let is_gone = ended.outcome.is_gone() && is_same_address(ended, &condition);
     let held_until = trouble.iter().find_map(|trouble| match trouble {
@@ -48,17 +55,26 @@ pub(crate) fn finish(tx: &Tx<'_>, ended: &Ended, policy: &Policy) -> Result<Fini
         _ => None,
     });
     let standing = match under_way.resumes {
-        Some(DeliveryStatus::Pending) if is_gone => failed(&under_way, code),
+        Some(DeliveryStatus::Pending) | None if is_gone => failed(&under_way, code),
         Some(before) => returned(&under_way, before, code),
-        None if is_gone => failed(&under_way, code),
         None => after_failure(tx.now(), &under_way, held_until, policy, code),
     };
-    sql::finish::settle(tx, ended.claim.delivery, &standing)?;
+    record(tx, ended, &under_way, &standing, trouble)
+}
+
+fn record(
+    tx: &Tx<'_>,
+    ended: &Ended,
+    under_way: &UnderWay,
+    standing: &Standing,
+    trouble: Vec<Trouble>,
+) -> Result<Finished, StoreError> {
+    sql::finish::settle(tx, ended.claim.delivery, standing)?;
     sql::finish::journal(tx, &journaled(ended))?;
-    let settled = match (under_way.resumes, standing.status, standing.next_attempt_at) {
-        (_, DeliveryStatus::Failed, _) if under_way.resumes != Some(DeliveryStatus::Failed) => Settled::Failed,
-        (Some(before), ..) => Settled::Returned(before),
-        (None, _, next) => next.map_or(Settled::Failed, Settled::Again),
+    let settled = match (under_way.resumes, standing.status) {
+        (Some(before), now) if before == now => Settled::Returned(before),
+        (_, DeliveryStatus::Pending) => standing.next_attempt_at.map_or(Settled::Failed, Settled::Again),
+        _ => Settled::Failed,
     };
     Ok(Finished { settled, trouble })
 }

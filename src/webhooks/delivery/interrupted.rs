@@ -39,7 +39,7 @@ pub(crate) fn take_up_interrupted(tx: &Tx<'_>, in_hand: &HashSet<i64>, policy: &
     let found = sql::finish::cut_off(tx, latest, in_hand.len().saturating_add(BATCH))?;
     let mut taken = 0;
     for cut_off in found.iter().filter(|cut_off| !in_hand.contains(&cut_off.delivery)) {
-        sql::finish::settle(tx, cut_off.delivery, &after_interruption(tx.now(), cut_off, policy))?;
+        sql::finish::settle(tx, cut_off.delivery, &after_interruption(tx.now(), &cut_off.under_way, policy))?;
         sql::finish::journal(tx, &journaled(cut_off))?;
         taken += 1;
     }
@@ -51,8 +51,7 @@ pub(crate) fn take_up_interrupted(tx: &Tx<'_>, in_hand: &HashSet<i64>, policy: &
 
 /// At once again, by whatever caused the attempt; after too many in a row, what a person asked for is given up, and the
 /// schedule counts a failure.
-fn after_interruption(now: UnixMs, cut_off: &CutOff, policy: &Policy) -> Standing {
-    let under_way = &cut_off.under_way;
+pub(super) fn after_interruption(now: UnixMs, under_way: &UnderWay, policy: &Policy) -> Standing {
     let interruptions = under_way.interruptions.saturating_add(1);
     let is_too_many = interruptions >= TOO_MANY;
     let last_error = ErrorClass::Interrupted.as_str().to_owned();

@@ -12,7 +12,6 @@ use super::Error;
 use crate::kernel::clock::UnixMs;
 pub(crate) use crate::kernel::events::EndpointReason as DisabledReason;
 use crate::kernel::secret::Secret;
-use crate::kernel::tenant::TenantId;
 
 /// Whether an endpoint gets anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -223,3 +223,19 @@ async fn a_failed_delivery_that_is_resent_in_vain_stays_failed() {
     assert_eq!(world.attempt(&endpoint, answered(201)).await, Settled::Delivered);
     assert_eq!(world.standings().await, ["1 delivered 3 9"]);
 }
+
+#[tokio::test]
+async fn an_attempt_that_fails_by_our_own_fault_is_as_one_that_was_cut_off() {
+    let world = World::new();
+    let endpoint = world.endpoint().await;
+    world.event(1).await;
+    let fault = || outcome(None, Some(ErrorClass::Interrupted));
+    let claim = world.claim_one(&endpoint).await;
+    assert_eq!(world.finish(&claim, fault()).await.settled, Settled::Again(START), "at once");
+    assert_eq!(world.attempt(&endpoint, fault()).await, Settled::Again(START));
+    assert_eq!(world.attempt(&endpoint, fault()).await, Settled::Again(START + 5 * SECOND), "by the schedule");
+    assert_eq!(world.look_at(&endpoint).await.failing_since, None);
+    world.resend(&claim).await.unwrap();
+    assert_eq!(world.attempt(&endpoint, fault()).await, Settled::Returned(DeliveryStatus::Pending));
+    assert_eq!(world.journal().await[3], "1 4 manual interrupted -");
+}

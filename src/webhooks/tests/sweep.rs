@@ -2,10 +2,11 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::super::attempt::record_test;
 use super::super::endpoint::{delete, disable};
 use super::super::prune::{self, Cutoffs};
+use super::super::resend;
 use super::super::sweep::{Swept, run_once, sweep};
-use super::super::{record_test, resend};
 use super::*;
 
 impl World {

@@ -115,7 +115,8 @@ async fn queue(
     let begun = RealInstant::now();
     let mut done = QueuedBody { queued: 0, complete: false };
     let mut from = Cursor::default();
-    while !done.complete && (from == Cursor::default() || begun.elapsed() < state.limits.batches) {
+    // A call that has queued nothing goes on: the next one would have to look at the same rows again.
+    while !done.complete && (done.queued == 0 || begun.elapsed() < state.limits.batches) {
         let (tenant, id) = (tenant.clone(), id.clone());
         let batch = state.db.write(move |tx| step(tx, &tenant, &id, window, from)).await?;
         done.queued += batch.queued;
