@@ -151,3 +151,32 @@ async fn a_url_is_checked_as_far_as_can_be_said_before_anything_is_sent() {
     }
     assert_eq!(check("http://public.example/").await, Err(UrlFault::Scheme));
 }
+
+/// Run by the test below, in an environment that names a proxy.
+#[tokio::test]
+#[ignore = "the test below runs it"]
+async fn a_request_where_a_proxy_is_named() {
+    let (at, seen, _) = recording(PRIVATE).await;
+    let (transport, script) = insecure_and_scripted();
+    script.will("hooks.example", addresses(&[PRIVATE]));
+    let answer = post(&transport, &format!("http://hooks.example:{}/", at.port())).await;
+    assert_eq!(told(&answer), at_loopback(Some(200), None));
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_not_asked() {
+    let proxy = std::net::TcpListener::bind((PRIVATE, 0)).unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", proxy.local_addr().unwrap());
+    let mut itself = std::process::Command::new(std::env::current_exe().unwrap());
+    itself.args(["--exact", "webhooks::transport::tests::guard::a_request_where_a_proxy_is_named", "--ignored"]);
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        itself.env(name, &url);
+    }
+    itself.env_remove("NO_PROXY").env_remove("no_proxy");
+    let output = itself.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(proxy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
