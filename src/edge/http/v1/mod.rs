@@ -1,6 +1,6 @@
 //! `/v1`: what tenants do with the keys that speak for them: events in, endpoints, deliveries.
 //!
-//! **What.** [`routes`] is the map, each route with the right that it asks for (`admission.rs`). A handler decodes, makes
+//! **What.** [`routes()`] is the map, each route with the right that it asks for (`admission.rs`). A handler decodes, makes
 //! one call of the domain with the key's tenant, and encodes; forms are beside the handlers in `*_forms.rs`.
 //!
 //! **States.** None of its own.
