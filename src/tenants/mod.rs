@@ -34,7 +34,7 @@ mod tenant;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use key::{Key, NewKey, authenticate, create_key, ensure_key, keys, new_token, revoke_key};
+pub(crate) use key::{Key, authenticate, create_key, ensure_key, keys, revoke_key};
 pub(crate) use role::{Caller, Right, Role};
 pub(crate) use tenant::{Tenant, create_tenant, exists, tenants};
 

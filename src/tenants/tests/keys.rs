@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use super::super::key::new_token;
 use super::super::{Caller, Error, Role, authenticate, create_key, create_tenant, ensure_key};
-use super::super::{keys, new_token, revoke_key, tenants};
+use super::super::{keys, revoke_key, tenants};
 use super::{START, World, tenant};
 use crate::kernel::secret::Secret;
 use crate::kernel::tenant::TenantId;

@@ -1,7 +1,6 @@
 //! Holds every answer that any test of this edge gets to the document: the status, the media type, and the form. So what no
 //! generator of requests reaches (a full disk, a slow body, a rate limit) is held to it too.
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::OnceCell;
