@@ -32,7 +32,7 @@ pub struct LeadsConfig {
     pub delivery: Delivery,
     /// Whether that was chosen; by `auto` nobody may be told because something is unset.
     pub delivery_is_chosen: bool,
-    /// Opens `/rest` and `/v1/leads`; unset means that they answer 503.
+    /// Opens `/rest` and `/v1/leads`; unset means that they answer 503, the latter to who has no API key.
     pub service_role_key: Option<Secret>,
     /// Recognised, and may do nothing.
     pub anon_key: Option<Secret>,

@@ -103,7 +103,13 @@ pub const KEYS: &[Key] = &[
         "How long work in hand may take to end after SIGTERM or SIGINT.",
     ),
     // A full ack (two lists of 500 ids with reasons) has to fit.
-    key("http", "body_limit", Kind::Size { min: 512 * KB, max: 64 * MB }, "1MB", "Largest request body that is read."),
+    key(
+        "http",
+        "body_limit",
+        Kind::Size { min: 512 * KB, max: 64 * MB },
+        "1MB",
+        "Largest request body that is read; that of a batch of events may be eight times as large, up to 64 MB.",
+    ),
     key(
         "http",
         "trusted_proxies",
@@ -263,7 +269,7 @@ pub const KEYS: &[Key] = &[
         "service_role_key",
         SecretForm::Bearer,
         Some("SUPABASE_SERVICE_ROLE_KEY"),
-        "Key that opens `/rest/v1/rpc` and `/v1/leads`; while it is unset, those answer 503.",
+        "Key that opens `/rest/v1/rpc` and `/v1/leads`; while it is unset, those answer 503, the latter to who has no API key.",
     ),
     secret(
         "leads",

@@ -59,7 +59,7 @@ impl Hash {
 }
 
 /// A text that has not been a key before.
-pub(crate) fn new_token() -> Secret {
+pub(super) fn new_token() -> Secret {
     let mut bytes = [0_u8; 32];
     rand::rng().fill_bytes(&mut bytes);
     Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))

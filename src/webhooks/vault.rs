@@ -182,7 +182,8 @@ fn read_key(path: &Path) -> Result<Option<XChaCha20Poly1305>, VaultError> {
 fn write_key(path: &Path, key: &[u8]) -> Result<(), VaultError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed(path, "made"))?;
-    let draft = path.with_extension(format!("key.{}", std::process::id()));
+    let name = u64::from_le_bytes(random()?);
+    let draft = path.with_extension(format!("key.{name:016x}"));
     let written = write_draft(&draft, key).and_then(|()| match std::fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
@@ -192,11 +193,6 @@ fn write_key(path: &Path, key: &[u8]) -> Result<(), VaultError> {
 }
 
 fn write_draft(draft: &Path, key: &[u8]) -> io::Result<()> {
-    // One that a process of the same number left when it was cut off.
-    match std::fs::remove_file(draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
     writeln!(file, "{}", STANDARD.encode(key))?;
     file.sync_all()

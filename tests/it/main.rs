@@ -21,7 +21,6 @@ mod consumer;
 mod crash;
 mod crash_leads;
 mod crash_webhooks;
-mod crash_webhooks_check;
 mod damage;
 mod data_dir;
 mod dev;

@@ -13,7 +13,8 @@
 //! is told as such, and handed on all the same: whoever writes a receiver wants to see that it refuses it.
 //!
 //! **Windows.** Killed between the arrival and the answer: the sender tries again, as with any receiver. A sender that has
-//! given up does not stop the handing-on; the arrival says so.
+//! given up does not stop the handing-on:
+//! `src/dev/listen/tests.rs::a_sender_that_hangs_up_does_not_take_the_delivery_from_the_program`.
 //!
 //! **Not here.** The endpoint in the database, which the command makes and deletes; TLS; other machines.
 

@@ -134,3 +134,22 @@ async fn a_receiver_is_alive_until_it_ends_and_others_at_its_address_are_not_it(
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_sender_that_hangs_up_does_not_take_the_delivery_from_the_program() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let hand = Arc::new(tokio::sync::Notify::new());
+    let held = Arc::clone(&hand);
+    let slow = move || async move {
+        held.notified().await;
+        "done"
+    };
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/hook", any(slow))).await });
+    let mut bench = Bench::with(Some(&url)).await;
+    let request = bench.http.post(&bench.url).body(BODY).timeout(Duration::from_millis(50)).send();
+    assert!(request.await.unwrap_err().is_timeout());
+    hand.notify_one();
+    let arrival = bench.arrival().await;
+    assert_eq!((arrival.answer, arrival.fault), (Answer::Forwarded(200), Some(Fault::Missing("webhook-id"))));
+}

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use super::{events, jobs, keys, leads, messages, outbox, tenants, webhooks};
 use crate::edge::jobs::JOBS;
 
-/// One binary, one SQLite file: bot events, a Telegram send queue and background jobs for a single server.
+/// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
 #[derive(Debug, Parser)]
 #[command(name = "pillarbox", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Try it without a token or a network: pillarbox dev\n\

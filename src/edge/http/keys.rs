@@ -46,7 +46,11 @@ impl Keys {
     /// The role of whoever sent these headers.
     pub(super) fn role(&self, headers: &HeaderMap) -> Result<Role, Stranger> {
         let Some(service) = &self.service else {
-            self.told.call_once(|| tracing::warn!("leads.service_role_key is not set; /rest and /v1/leads answer 503"));
+            self.told.call_once(|| {
+                tracing::warn!(
+                    "leads.service_role_key is not set; /rest answers 503, and so does /v1/leads without an API key"
+                )
+            });
             return Err(Stranger::Closed);
         };
         let Some(key) = presented(headers)? else { return Err(Stranger::NoKey) };

@@ -2,8 +2,9 @@
 //!
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
-//! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; `/livez`, `/readyz` and
-//! `/metrics` are for monitoring and tell nothing personal; `/openapi.json` tells all of this to programs.
+//! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; the rest of `/v1/*` is the
+//! tenants' (API keys); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal; `/openapi.json`
+//! tells all of this to programs.
 //!
 //! **Guarantees.**
 //! - Bad input is a 4xx `application/problem+json` that names the field, never a 500: `src/edge/http/tests/bad_input.rs`.
@@ -19,7 +20,7 @@
 //!
 //! **Windows.** A caller that goes away may have had its write committed; every write of the contract can be repeated.
 //!
-//! **Not here.** What a request means (`backend`, `leads`); TLS, which a reverse proxy ends.
+//! **Not here.** What a request means (`backend`, `leads`, `outbox`, `webhooks`); TLS, which a reverse proxy ends.
 
 mod bearer;
 mod bot;

@@ -98,7 +98,7 @@ impl Progress {
 
     /// A closed stderr is nobody who looks.
     fn tell(&mut self, queued: usize) {
-        if self.is_shown {
+        if self.is_shown && queued > 0 {
             let _ = write!(io::stderr(), "\r{queued} queued …");
         }
     }

@@ -145,7 +145,7 @@ impl Problem {
     }
 
     pub(super) fn no_service_key() -> Self {
-        let detail = "leads.service_role_key (SUPABASE_SERVICE_ROLE_KEY) is not set, so this address stays closed";
+        let detail = "leads.service_role_key (SUPABASE_SERVICE_ROLE_KEY) is not set, so this address is closed without an API key";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "secret_not_set", detail)
     }
 
@@ -214,6 +214,11 @@ impl Problem {
         let fault = Fault::new("eventType", format!("must be one of {}", known.join(", ")));
         let detail = "the contract has no such event type";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_event_type", detail).at(vec![fault])
+    }
+
+    fn secrets_unavailable() -> Self {
+        let detail = "the secrets of endpoints cannot be sealed or opened now; the log says why under this request id";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "secrets_unavailable", detail).retry_after(30)
     }
 
     pub(super) fn too_many_tests() -> Self {

@@ -19,6 +19,10 @@ impl From<Error> for Problem {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_url", detail).at(vec![fault])
             }
             Error::Store(error) => error.into(),
+            Error::Vault(error) => {
+                tracing::error!(%error, "a secret of an endpoint cannot be sealed or opened");
+                Self::secrets_unavailable()
+            }
             error => {
                 tracing::error!(%error, "a request to the webhooks failed in a way that was not foreseen");
                 Self::internal()

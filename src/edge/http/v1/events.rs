@@ -27,6 +27,8 @@ use crate::outbox::{self, Posted};
 /// which one request shall not hold in memory; 8 MiB, as it is unless `http.body_limit` says otherwise, are a thousand
 /// events of 8 KiB.
 const BATCH_BODIES: usize = 8;
+/// What a batch's body never exceeds: it is then as large as a batch can be.
+const LARGEST_BATCH: usize = 64 << 20;
 
 /// Stores an event, to be relayed to every consumer at least once.
 ///
@@ -78,7 +80,7 @@ pub(super) async fn post_batch(
     _: NoQuery,
     request: Request,
 ) -> Result<(StatusCode, Json<PostedBatchBody>), Problem> {
-    let limit = state.limits.body_bytes * BATCH_BODIES;
+    let limit = state.limits.body_bytes.saturating_mul(BATCH_BODIES).min(LARGEST_BATCH);
     let Keyed { form, key } = read_keyed::<BatchBody>(request, &state, limit).await?;
     let posted = Posted { tenant, key, events: form.into(), strict: state.strict_types };
     let event_ids = store(&state, posted, Posting::Batch).await?;

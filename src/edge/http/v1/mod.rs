@@ -7,16 +7,28 @@
 //!
 //! **Guarantees.**
 //! - No route answers without a valid key of the right role, and a stranger, whoever he is, gets one and the same answer:
-//!   `src/edge/http/tests/v1/roles.rs`.
+//!   `src/edge/http/tests/v1/roles.rs::every_role_may_call_what_the_table_says_and_nothing_else`,
+//!   `src/edge/http/tests/v1/roles.rs::strangers_get_one_and_the_same_answer`.
 //! - What is another tenant's looks like what never was, on every route of the document:
-//!   `src/edge/http/tests/v1/isolation.rs`.
+//!   `src/edge/http/tests/v1/isolation.rs::what_is_anothers_looks_like_what_never_was`.
 //! - The same key with the same body gets the same answer and stores nothing twice, also when both come at once:
-//!   `src/edge/http/tests/v1/idempotency.rs`.
-//! - A batch is stored whole or not at all, and data is kept byte for byte: `src/edge/http/tests/v1/events.rs`.
-//! - Pages are complete and repeat nothing while rows come: `src/edge/http/tests/v1/pages.rs`.
+//!   `src/edge/http/tests/v1/idempotency.rs::of_many_posts_at_once_under_one_key_one_is_stored`.
+//! - A batch is stored whole or not at all: `src/edge/http/tests/v1/events.rs::a_batch_is_stored_whole_or_not_at_all`.
+//! - Data is kept and shown byte for byte: `src/edge/http/tests/v1/events.rs::data_is_kept_and_shown_byte_for_byte`.
+//! - Pages are complete and repeat nothing while rows come:
+//!   `src/edge/http/tests/v1/pages.rs::lists_are_complete_and_repeat_nothing_while_rows_come`.
+//! - Bad input is a 4xx problem that names the field, never a 500: `src/edge/http/tests/v1/bad_input.rs`, and beside
+//!   every form its own test.
 //!
-//! **Windows.** A caller that goes away may have had its write committed; a post with a key can be repeated, and so can
-//! everything else that changes something but the making of an endpoint and the test button.
+//! **Windows.**
+//! - A caller that goes away may have had its write committed. A post with a key can be repeated
+//!   (`src/edge/http/tests/v1/idempotency.rs::the_same_post_gets_the_same_answer_and_another_is_refused`), and so can
+//!   everything else that changes something but the making of an endpoint, which is in the list then, and the test button.
+//! - A call that queues deliveries again may be cut off between two batches; the next goes on with the rest
+//!   (`src/edge/http/tests/v1/deliveries.rs::a_call_that_cannot_queue_all_says_so_and_the_next_goes_on`).
+//! - A test that was sent is recorded although its caller is gone
+//!   (`src/edge/http/tests/v1/test_button.rs::a_test_is_recorded_although_its_caller_went_away`); not if the process ends
+//!   in between.
 //!
 //! **Not here.** Tenants and keys are made on the command line only: a key cannot make keys.
 

@@ -46,11 +46,6 @@ impl Place {
         !self.is_deleted && self.status != "disabled"
     }
 
-    /// What becomes of deliveries that waited for it when it was disabled.
-    pub(super) fn status_of_the_rest(&self) -> &'static str {
-        if self.reason == Some("gone") { "cancelled" } else { "skipped" }
-    }
-
     /// Until when it is left alone; nobody is for over a day.
     pub(super) fn held(&self, now: i64) -> Option<i64> {
         self.held_until.filter(|until| *until <= now + DAY)
@@ -89,12 +84,13 @@ impl Place {
         }
         let mut until = None;
         if let End::Asks { seconds } = end {
-            let asked = now + (seconds as i64 * SECOND).min(DAY);
+            let asked = now + i64::try_from(seconds).unwrap().saturating_mul(SECOND).min(DAY);
             until = Some(self.held(now).map_or(asked, |known| known.max(asked)));
             self.held_until = until;
         }
-        let since = self.failing_since.filter(|since| *since <= now).unwrap_or(now);
-        self.failing_since = Some(since);
+        let known = self.failing_since.filter(|since| *since <= now);
+        let since = known.unwrap_or(now);
+        (self.failing_since, self.is_warned) = (Some(since), known.is_some() && self.is_warned);
         if now - since >= DAY && !self.is_warned {
             self.is_warned = true;
             self.told.push("webhook.endpoint_failing");
@@ -163,7 +159,7 @@ impl Known {
 
     fn step_on(&mut self, now: i64, not_before: Option<i64>) {
         self.step += 1;
-        match PAUSES.get(usize::try_from(self.step).unwrap() - 1) {
+        match PAUSES.get(usize::try_from(self.step - 1).unwrap()) {
             Some(pause) => self.rest("pending", Some((now + pause).max(not_before.unwrap_or(0)))),
             None => self.rest("failed", None),
         }
@@ -210,6 +206,21 @@ impl Known {
             }
             None if is_too_many => self.step_on(now, None),
             None => self.rest("pending", Some(now)),
+        }
+    }
+
+    /// What the sweep makes of one that is not being sent.
+    pub(super) fn swept(&mut self, now: i64, of: &Place) {
+        let is_pending = self.status == "pending";
+        if of.is_deleted {
+            self.is_purged = true;
+        } else if of.status == "disabled" {
+            self.asked_at = None;
+            if is_pending {
+                (self.status, self.next) = (if of.reason == Some("gone") { "cancelled" } else { "skipped" }, None);
+            }
+        } else if is_pending && self.next.is_some_and(|next| next > now + DAY + DAY / 10) {
+            self.next = Some(now);
         }
     }
 

@@ -260,3 +260,17 @@ async fn an_unknown_endpoint_is_a_404_whatever_its_id_is() {
     }
     server.ask_bytes(&key, ("PATCH", "/v1/endpoints/x"), &[JSON], Some(b"{")).await;
 }
+
+#[tokio::test]
+async fn without_a_key_for_secrets_endpoints_are_unavailable_and_nothing_is_stored() {
+    let server = TestServer::start().await;
+    let key = server.key("acme", Role::Admin).await;
+    let file = server.db.dir().join("webhooks.key");
+    std::fs::write(&file, "damaged").unwrap();
+    let refused = server.ask(&key, "POST", PATH, Some(&new())).await;
+    refused.problem(503, "secrets_unavailable");
+    assert!(refused.find_header("retry-after").is_some() && !refused.text().contains("webhooks.key"), "{refused:?}");
+    assert_eq!(server.ask(&key, "GET", PATH, None).await.json()["items"], json!([]));
+    std::fs::remove_file(&file).unwrap();
+    create(&server, &key, &new()).await;
+}

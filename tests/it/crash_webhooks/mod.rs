@@ -2,6 +2,9 @@
 //! reaches every endpoint that wants it and ever says yes, as the same bytes under the same id, and is repeated after a
 //! yes only where that yes was lost.
 
+mod check;
+mod kinds;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -12,11 +15,12 @@ use rand::seq::IndexedRandom;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::crash_webhooks_check::check_everything;
+use self::check::check_everything;
+use self::kinds::{KINDS, Kind, dice};
 use crate::harness::crash::{self, Load, Site};
 use crate::harness::file::{self, rows, value};
 use crate::harness::http::{Answer, Client};
-use crate::harness::receiver::{Came, Receiver, Reply};
+use crate::harness::receiver::{Receiver, Reply};
 use crate::harness::tenant::{event_text, tempting};
 use crate::harness::{Place, Process, text};
 
@@ -24,63 +28,6 @@ use crate::harness::{Place, Process, text};
 const POSTERS: usize = 3;
 const PACE_MS: std::ops::Range<u64> = 3..15;
 const TYPES: [&str; 5] = ["order.paid", "order.sent", "stock.low", "slow.one", "slow.two"];
-
-/// An endpoint, and how its receiver behaves for the so-many-th attempt of an event.
-pub(crate) struct Kind {
-    pub(crate) name: &'static str,
-    pub(crate) wants: Option<&'static [&'static str]>,
-    behaves: fn(&Came, u64) -> Reply,
-}
-
-/// At most three failures that are meant, so that those which a busy machine adds do not exhaust the schedule.
-pub(crate) const KINDS: [Kind; 8] = [
-    Kind { name: "steady", wants: None, behaves: |_, _| Reply::Status(200) },
-    Kind { name: "fails", wants: Some(&["order.*"]), behaves: fails },
-    Kind { name: "busy", wants: Some(&["order.paid", "stock.low"]), behaves: is_busy },
-    Kind { name: "hangs", wants: Some(&["slow.*"]), behaves: hangs },
-    Kind { name: "breaks", wants: None, behaves: breaks },
-    Kind { name: "slow", wants: Some(&["order.sent", "slow.*"]), behaves: is_slow },
-    Kind { name: HOPELESS, wants: Some(&["stock.*"]), behaves: |_, _| Reply::Status(500) },
-    Kind { name: "narrow", wants: Some(&["slow.one"]), behaves: |_, _| Reply::Status(204) },
-];
-/// The only one that never says yes.
-pub(crate) const HOPELESS: &str = "hopeless";
-
-fn fails(came: &Came, dice: u64) -> Reply {
-    let statuses = [500, 502, 404, 301];
-    if (came.earlier as u64) < dice % 4 { Reply::Status(statuses[came.earlier]) } else { Reply::Status(201) }
-}
-
-fn is_busy(came: &Came, dice: u64) -> Reply {
-    let waits = ["Retry-After: 0\r\n", "Retry-After: 2\r\n", "Retry-After: 40\r\n", "Retry-After: soon\r\n"];
-    match came.earlier as u64 {
-        earlier if earlier < dice % 3 => Reply::Whole(503, waits[(dice / 3 % 4) as usize], "busy"),
-        _ => Reply::Status(200),
-    }
-}
-
-fn hangs(came: &Came, dice: u64) -> Reply {
-    if (came.earlier as u64) < dice % 2 { Reply::Hang } else { Reply::Status(200) }
-}
-
-fn breaks(came: &Came, dice: u64) -> Reply {
-    let ways = [Reply::Close, Reply::Reset, Reply::Bytes(b"HTTP/1.1 20"), Reply::Bytes(b"\r\n\r\n")];
-    match came.earlier as u64 {
-        earlier if earlier < dice % 4 => ways[((dice / 4 + earlier) % 4) as usize].clone(),
-        _ => Reply::Status(200),
-    }
-}
-
-/// Slow enough that a kill often comes before it has answered, or before its answer is in the file.
-fn is_slow(_: &Came, dice: u64) -> Reply {
-    Reply::After(Duration::from_millis(dice % 200), 200)
-}
-
-/// The same number for the same event, in every run of these bytes.
-fn dice(came: &Came) -> u64 {
-    let bytes = came.id().bytes().chain(came.path.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) >> 7
-}
 
 /// Every claim and everything that was taken up as interrupted, with the start of the program whose claim it was.
 const WITNESS: &str = "
@@ -101,34 +48,37 @@ const WITNESS: &str = "
 
 /// What was acknowledged: by HTTP, and by a commit of another program.
 #[derive(Default)]
-pub(crate) struct Acknowledged {
+struct Acknowledged {
     /// Type and data by event id.
-    pub(crate) events: BTreeMap<String, (String, String)>,
-    pub(crate) taken_back: Vec<String>,
-    pub(crate) repeated: u64,
-    pub(crate) refused: u64,
-    pub(crate) resends: u64,
+    events: BTreeMap<String, (String, String)>,
+    /// How many leads another program has inserted: what is told of them is an event, too.
+    leads: i64,
+    taken_back: Vec<String>,
+    repeated: u64,
+    refused: u64,
+    resends: u64,
+    replays: u64,
     /// Every secret that was ever given to the first endpoint.
-    pub(crate) secrets: Vec<String>,
+    secrets: Vec<String>,
 }
 
 /// An endpoint as it was made.
-pub(crate) struct Made {
-    pub(crate) id: String,
-    pub(crate) secret: String,
-    pub(crate) receiver: Receiver,
+struct Made {
+    id: String,
+    secret: String,
+    receiver: Receiver,
 }
 
 /// Events, their relay, and their deliveries.
 #[derive(Default)]
-pub(crate) struct WebhookLoad {
+struct WebhookLoad {
     acknowledged: Mutex<Acknowledged>,
-    pub(crate) made: OnceLock<Vec<Made>>,
+    made: OnceLock<Vec<Made>>,
     key: OnceLock<String>,
 }
 
 impl WebhookLoad {
-    pub(crate) fn acknowledged(&self) -> std::sync::MutexGuard<'_, Acknowledged> {
+    fn acknowledged(&self) -> std::sync::MutexGuard<'_, Acknowledged> {
         self.acknowledged.lock().expect("no panic under it")
     }
 
@@ -187,19 +137,21 @@ impl WebhookLoad {
             conn.execute(sql, (&id, event_type, &data)).expect("an event");
             events.insert(id, (event_type.to_owned(), data));
         }
+        conn.execute("INSERT INTO broker_leads (request_id, phone) VALUES (?1, '79990001122')", [key]).expect("a lead");
         conn.execute_batch(if keeps { "COMMIT" } else { "ROLLBACK" }).expect("it ends");
         let mut acknowledged = self.acknowledged();
         match keeps {
             true => acknowledged.events.extend(events),
             false => acknowledged.taken_back.extend(events.into_keys()),
         }
+        acknowledged.leads += i64::from(keeps);
     }
 
     /// What people do meanwhile, to endpoints that say yes.
     fn operate(&self, site: &Site, rng: &mut StdRng) {
         let made = self.made.get().expect("they are made");
         let path = |number: usize| format!("/v1/endpoints/{}", made[number].id);
-        match rng.random_range(0..4) {
+        match rng.random_range(0..5) {
             0 => {
                 let secret = format!("whsec_{}", base64(rng));
                 self.acknowledged().secrets.push(secret.clone());
@@ -224,9 +176,33 @@ impl WebhookLoad {
                 assert_eq!(self.call(site, "POST", &path, &json!({})).status, 202);
                 self.acknowledged().resends += 1;
             }
+            3 => {
+                let data = site.place.data();
+                let disable = ["webhooks", "endpoints", "disable", &made[1].id, "--data-dir", text(&data)];
+                let disabled = site.place.command(&disable).output().expect("the binary starts");
+                assert!(disabled.status.success(), "{}", String::from_utf8_lossy(&disabled.stderr));
+                std::thread::sleep(Duration::from_millis(rng.random_range(0..200)));
+                self.replay(site);
+                self.acknowledged().replays += 1;
+            }
             _ => {
                 let tried = self.call(site, "POST", &format!("{}/test", path(0)), &json!({}));
                 assert_eq!(tried.status, 200, "{}", tried.body);
+            }
+        }
+    }
+
+    /// The endpoint that is disabled now and then is used again, and gets what it missed.
+    fn replay(&self, site: &Site) {
+        let path = format!("/v1/endpoints/{}", self.made.get().expect("they are made")[1].id);
+        let active = self.call(site, "PATCH", &path, &json!({"status": "active"}));
+        assert_eq!(active.status, 200, "{}", active.body);
+        let ask = json!({"since": "2020-01-01T00:00:00Z"});
+        loop {
+            let queued = self.call(site, "POST", &format!("{path}/replay-skipped"), &ask);
+            assert_eq!(queued.status, 202, "{}", queued.body);
+            if queued.json()["complete"] == true {
+                return;
             }
         }
     }
@@ -295,7 +271,8 @@ impl Load for WebhookLoad {
         let conn = file::writer(&site.place.data());
         for number in 0.. {
             if site.is_over() {
-                return;
+                // What was disabled at the last kill, too.
+                return if thread + 1 == self.threads() { self.replay(site) } else { () };
             }
             let key = format!("{:x}-{thread}-{number}", site.seed & 0xffff);
             match thread.checked_sub(POSTERS) {
@@ -319,6 +296,7 @@ impl Load for WebhookLoad {
         let now = crate::harness::tenant::instant(&now["now"]);
         let due = "SELECT EXISTS (SELECT 1 FROM outbox_events
                      WHERE published_at IS NULL AND failed_at IS NULL AND COALESCE(next_attempt_at, 0) <= ?1)
+                   OR EXISTS (SELECT 1 FROM broker_leads WHERE announced_at IS NULL)
                    OR EXISTS (SELECT 1 FROM webhook_deliveries WHERE status = 'sending' OR resend_requested_at IS NOT NULL)
                    OR EXISTS (SELECT 1 FROM webhook_deliveries AS d JOIN webhook_endpoints AS e ON e.id = d.endpoint
                      WHERE d.status = 'pending' AND max(d.next_attempt_at, COALESCE(e.held_until, 0)) <= ?1)";
@@ -347,7 +325,7 @@ impl Load for WebhookLoad {
 fn launch(place: &Place, fake: &str) -> Process {
     let (data, analytics) = (place.data(), format!("analytics.dir={}", text(&place.path("analytics"))));
     let mut args = vec!["dev", "--data-dir", text(&data), "--listen", "127.0.0.1:0", "--no-demo", "--fake", fake];
-    for set in ["bot.event_source=off", "store.ballast=0", "webhooks.timeout=2s", &analytics] {
+    for set in ["bot.event_source=off", "leads.delivery=off", "store.ballast=0", "webhooks.timeout=2s", &analytics] {
         args.extend(["--set", set]);
     }
     place.start(&args, &[])

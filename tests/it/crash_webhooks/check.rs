@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::crash_webhooks::{Acknowledged, HOPELESS, KINDS, Kind, Made, WebhookLoad};
+use super::kinds::{HOPELESS, KINDS, Kind};
+use super::{Acknowledged, Made, WebhookLoad};
 use crate::harness::crash::Site;
 use crate::harness::file::{column, rows, value};
 use crate::harness::receiver::Came;
@@ -21,9 +22,9 @@ struct Delivery {
     statuses: HashMap<u16, i64>,
 }
 
-pub(crate) fn check_everything(load: &WebhookLoad, site: &Site, conn: &Connection) {
+pub(super) fn check_everything(load: &WebhookLoad, site: &Site, conn: &Connection) {
     let acknowledged = load.acknowledged();
-    check_events(conn, &acknowledged);
+    let events = check_events(conn, &acknowledged);
     check_file(conn, site.kills);
     let (mut arrived, mut repeated) = (0, 0);
     for (kind, made) in KINDS.iter().zip(load.made.get().expect("they are made")) {
@@ -31,21 +32,23 @@ pub(crate) fn check_everything(load: &WebhookLoad, site: &Site, conn: &Connectio
         if kind.name == KINDS[0].name {
             secrets.extend(acknowledged.secrets.iter().cloned());
         }
-        let counts = check_endpoint(conn, &acknowledged, (kind, made), &secrets);
+        let counts = check_endpoint(conn, &events, (kind, made), &secrets);
         arrived += counts.0;
         repeated += counts.1;
     }
     let lines = check_analytics(site, conn);
     let interrupted: i64 = value(conn, "SELECT count(*) FROM webhook_attempts WHERE error = 'interrupted'", []);
     eprintln!(
-        "crash: {} events, {} asked for twice, {} refused, {} taken back; {arrived} requests at receivers, \
-         {interrupted} attempts cut off, {repeated} repeated after a yes that was lost, {} resends, {} rotations, \
-         {lines} lines of analytics",
+        "crash: {} events, {} leads, {} asked for twice, {} refused, {} taken back; {arrived} requests at receivers, \
+         {interrupted} attempts cut off, {repeated} repeated after a yes that was lost, {} resends, {} replays, \
+         {} rotations, {lines} lines of analytics",
         acknowledged.events.len(),
+        acknowledged.leads,
         acknowledged.repeated,
         acknowledged.refused,
         acknowledged.taken_back.len(),
         acknowledged.resends,
+        acknowledged.replays,
         acknowledged.secrets.len(),
     );
     let was_busy = acknowledged.events.len() > 100 && acknowledged.refused > 0 && interrupted > 0;
@@ -58,27 +61,31 @@ fn none(conn: &Connection, what: &str, sql: &str) {
     assert!(found.is_empty(), "{what}: {found:?}");
 }
 
-/// None lost, none invented, and what was taken back is not there.
-fn check_events(conn: &Connection, acknowledged: &Acknowledged) {
-    let stored: BTreeMap<String, (String, String)> =
-        rows(conn, "SELECT event_id, type, payload FROM outbox_events WHERE type NOT LIKE 'webhook.%'", [], |row| {
-            Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))
-        })
-        .into_iter()
-        .collect();
+/// Type and payload of each event by its id.
+type Events = BTreeMap<String, (String, String)>;
+
+/// None lost, none invented, and what was taken back is not there. Every event of the file, the installation's own too.
+fn check_events(conn: &Connection, acknowledged: &Acknowledged) -> Events {
+    let sql = "SELECT event_id, type, payload FROM outbox_events";
+    let stored: Events = rows(conn, sql, [], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)))).into_iter().collect();
     for (id, event) in &acknowledged.events {
         assert_eq!(stored.get(id), Some(event), "the event {id} is in the file as it was posted");
     }
     for id in &acknowledged.taken_back {
         assert_eq!(stored.get(id), None, "the event {id} was rolled back");
     }
-    assert_eq!(stored.len(), acknowledged.events.len(), "nothing was invented");
+    let own = |event_type: &str| event_type.starts_with("webhook.") || event_type.starts_with("lead.");
+    let posted = stored.values().filter(|(event_type, _)| !own(event_type)).count();
+    assert_eq!(posted, acknowledged.events.len(), "nothing was invented");
+    let told: i64 = value(conn, "SELECT count(*) FROM outbox_events WHERE type = 'lead.received'", []);
+    assert_eq!(told, acknowledged.leads, "one event for each lead");
     none(
         conn,
         "events that not every consumer has accepted, or that failed",
         "SELECT event_id FROM outbox_events WHERE published_at IS NULL OR failed_at IS NOT NULL
            OR json_extract(acceptances, '$.webhooks') IS NULL OR json_extract(acceptances, '$.analytics') IS NULL",
     );
+    stored
 }
 
 /// Deliveries, attempts and endpoints agree with one another.
@@ -147,7 +154,7 @@ fn wants(kind: &Kind, event_type: &str) -> bool {
 /// Everything that one receiver saw, beside what the file says of it. Requests, and repeats after a yes.
 fn check_endpoint(
     conn: &Connection,
-    acknowledged: &Acknowledged,
+    events: &Events,
     (kind, made): (&Kind, &Made),
     secrets: &[String],
 ) -> (usize, usize) {
@@ -161,7 +168,7 @@ fn check_endpoint(
     let total = came.values().map(Vec::len).sum();
     let mut deliveries = deliveries(conn, &made.id);
     let mut repeated = 0;
-    for (id, (event_type, data)) in acknowledged.events.iter().filter(|(_, (event_type, _))| wants(kind, event_type)) {
+    for (id, (event_type, data)) in events.iter().filter(|(_, (event_type, _))| wants(kind, event_type)) {
         let delivery = deliveries.remove(id).unwrap_or_else(|| panic!("{name}: {id} has no delivery"));
         let came = came.remove(id).unwrap_or_default();
         check_bytes(conn, id, (event_type, data), &came);
@@ -173,14 +180,10 @@ fn check_endpoint(
             _ => assert_eq!(delivery.status, "delivered", "{name}: {id}, after {} attempts", delivery.attempts),
         }
     }
-    let own = |id: &String| {
-        let sql = "SELECT count(*) FROM outbox_events WHERE event_id = ?1 AND type LIKE 'webhook.%'";
-        value::<i64>(conn, sql, [id]) == 1
-    };
-    assert!(deliveries.keys().all(own), "{name}: deliveries of what it does not want: {:?}", deliveries.keys());
+    assert!(deliveries.is_empty(), "{name}: deliveries of what it does not want: {:?}", deliveries.keys());
     let is_test = |came: &Came| came.text().contains(r#""type":"webhook.test""#);
-    let strangers = came.iter().filter(|(id, came)| !own(id) && !came.iter().all(is_test));
-    let strangers: Vec<_> = strangers.map(|(id, _)| id).collect();
+    let strangers = came.iter().filter(|(_, came)| !came.iter().all(is_test)).map(|(id, _)| id);
+    let strangers: Vec<_> = strangers.collect();
     assert!(strangers.is_empty(), "{name}: got what nobody posted, or it does not want: {strangers:?}");
     (total, repeated)
 }
