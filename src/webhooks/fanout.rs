@@ -39,11 +39,6 @@ struct Known {
 }
 
 impl Fanout {
-    /// A consumer that knows nothing yet.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// The endpoints of a tenant as they are in this transaction.
     fn listeners(&self, tx: &Tx<'_>, tenant: &TenantId) -> Result<Arc<[Listener]>, StoreError> {
         let version = sql::endpoints::audience_version(tx)?;

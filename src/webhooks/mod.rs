@@ -74,7 +74,7 @@ mod tests;
 mod transport;
 mod vault;
 
-pub(crate) use attempt::{Outcome, Trigger};
+pub(crate) use attempt::Trigger;
 pub(crate) use deliver::{DeliverSettings, Deliverer, DelivererParts};
 pub(crate) use egress::{Egress, EgressPolicy, UrlFault};
 pub(crate) use endpoint::{

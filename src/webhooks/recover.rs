@@ -8,7 +8,7 @@ use super::delivery::DeliveryStatus;
 use super::endpoint::{EndpointStatus, find_endpoint};
 use super::{DELIVERIES, Error, id, sql};
 use crate::kernel::clock::UnixMs;
-use crate::kernel::store::{Db, Tx};
+use crate::kernel::store::Tx;
 use crate::kernel::tenant::TenantId;
 
 /// Deliveries of one write.
@@ -87,29 +87,6 @@ pub(crate) fn replay_skipped(
     from: Cursor,
 ) -> Result<Batch, Error> {
     Request { lost: Lost::Skipped, window, from }.run(tx, tenant, endpoint_id)
-}
-
-/// Queues all of them, batch by batch; how many. One that is dropped in between leaves the rest for the next call.
-///
-/// # Errors
-/// [`Error::NotFound`], [`Error::EndpointDisabled`], the store's. What was queued before stays queued.
-pub(crate) async fn queue_all(
-    db: &Db,
-    tenant: &TenantId,
-    endpoint_id: &str,
-    lost: Lost,
-    window: Window,
-) -> Result<u64, Error> {
-    let mut queued = 0;
-    let mut from = Some(Cursor::default());
-    while let Some(cursor) = from {
-        let (tenant, endpoint_id) = (tenant.clone(), endpoint_id.to_owned());
-        let request = Request { lost, window, from: cursor };
-        let batch = db.write(move |tx| request.run(tx, &tenant, &endpoint_id)).await?;
-        queued += batch.queued as u64;
-        from = batch.next;
-    }
-    Ok(queued)
 }
 
 struct Request {

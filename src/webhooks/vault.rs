@@ -82,8 +82,18 @@ impl std::fmt::Debug for Vault {
 }
 
 impl Vault {
-    /// The vault of that data directory. Its key is read at its first use: one that cannot be used is told then, and holds
-    /// up nothing else.
+    /// The vault of that data directory, with its key if it has one yet.
+    ///
+    /// # Errors
+    /// The key's file is there and cannot be used.
+    #[cfg(test)]
+    pub(crate) fn open(data_dir: &Path) -> Result<Self, VaultError> {
+        let path = data_dir.join(KEY_FILE);
+        let cipher = Mutex::new(read_key(&path)?);
+        Ok(Self(Arc::new(Inner { path, cipher })))
+    }
+
+    /// The same without a look at the key, whose faults are told at its first use then.
     pub(crate) fn at(data_dir: &Path) -> Self {
         Self(Arc::new(Inner { path: data_dir.join(KEY_FILE), cipher: Mutex::default() }))
     }
@@ -182,7 +192,8 @@ fn read_key(path: &Path) -> Result<Option<XChaCha20Poly1305>, VaultError> {
 fn write_key(path: &Path, key: &[u8]) -> Result<(), VaultError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed(path, "made"))?;
-    let draft = path.with_extension(format!("key.{}", std::process::id()));
+    let name = u64::from_le_bytes(random()?);
+    let draft = path.with_extension(format!("key.{name:016x}"));
     let written = write_draft(&draft, key).and_then(|()| match std::fs::hard_link(&draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
@@ -192,11 +203,6 @@ fn write_key(path: &Path, key: &[u8]) -> Result<(), VaultError> {
 }
 
 fn write_draft(draft: &Path, key: &[u8]) -> io::Result<()> {
-    // One that a process of the same number left when it was cut off.
-    match std::fs::remove_file(draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
     writeln!(file, "{}", STANDARD.encode(key))?;
     file.sync_all()

@@ -39,7 +39,8 @@ pub(super) fn of_failure(
     if disable_after_ms == 0 {
         return Ok(trouble);
     }
-    if condition.warned_at.is_none() && failing_ms >= disable_after_ms / WARNED_AT_ONE_OF {
+    let is_warned = since.is_some() && condition.warned_at.is_some();
+    if !is_warned && failing_ms >= disable_after_ms / WARNED_AT_ONE_OF {
         sql::finish::mark_warned(tx, endpoint)?;
         tx.publish(&Event::EndpointFailing(told(condition, DisabledReason::Failing, since)))?;
         trouble.push(Trouble::Failing);

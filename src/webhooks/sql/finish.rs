@@ -126,9 +126,9 @@ pub(crate) fn clear_failing(tx: &Tx<'_>, endpoint: i64) -> Result<usize, StoreEr
     tx.execute(sql, named_params! { ":endpoint": endpoint })
 }
 
-/// The first failure since something arrived.
+/// The first failure since something arrived, of which nobody was told yet.
 pub(crate) fn mark_failing(tx: &Tx<'_>, endpoint: i64) -> Result<usize, StoreError> {
-    let sql = "UPDATE webhook_endpoints SET failing_since = :now WHERE id = :endpoint";
+    let sql = "UPDATE webhook_endpoints SET failing_since = :now, warned_at = NULL WHERE id = :endpoint";
     tx.execute(sql, named_params! { ":now": tx.now(), ":endpoint": endpoint })
 }
 

@@ -18,9 +18,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::attempt::Outcome;
 use super::delivery::{Claim, Ended, Finished, Jitter, Pick, Policy, Settled, claim, finish, take_up_interrupted};
 use super::endpoint::{create, find_endpoint};
-use super::{Egress, EgressPolicy, Endpoint, Error, ErrorClass, Fanout, NewEndpoint, Outcome, Vault};
+use super::recover::{Cursor, Lost, Window, recover, replay_skipped};
+use super::{Egress, EgressPolicy, Endpoint, Error, ErrorClass, Fanout, NewEndpoint, Vault};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 use crate::kernel::tenant::TenantId;
@@ -156,6 +158,19 @@ impl World {
     async fn attempt(&self, endpoint: &Endpoint, outcome: Outcome) -> Settled {
         let claim = self.claim_one(endpoint).await;
         self.finish(&claim, outcome).await.settled
+    }
+
+    /// Queues all deliveries of an endpoint that were lost so, batch by batch; how many.
+    async fn queue_all(&self, endpoint_id: &str, lost: Lost, window: Window) -> Result<usize, Error> {
+        let (mut queued, mut from) = (0, Some(Cursor::default()));
+        let step = if lost == Lost::Skipped { replay_skipped } else { recover };
+        while let Some(cursor) = from {
+            let id = endpoint_id.to_owned();
+            let batch = self.db.write(move |tx| step(tx, &TenantId::installation(), &id, window, cursor)).await?;
+            queued += batch.queued;
+            from = batch.next;
+        }
+        Ok(queued)
     }
 
     async fn take_up(&self, in_hand: &[i64]) -> usize {

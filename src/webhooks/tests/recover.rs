@@ -1,7 +1,6 @@
 //! Deliveries that a person has queued again.
 
 use super::super::endpoint::{delete, disable, update};
-use super::super::recover::{Cursor, Lost, Window, queue_all, recover, replay_skipped};
 use super::super::sweep::sweep;
 use super::super::{EndpointChanges, EndpointStatus, resend};
 use super::*;
@@ -27,8 +26,8 @@ impl World {
         self.run(&sql).await.unwrap();
     }
 
-    async fn queue(&self, endpoint: &Endpoint, lost: Lost, window: Window) -> Result<u64, Error> {
-        queue_all(&self.db, &TenantId::installation(), &endpoint.id, lost, window).await
+    async fn queue(&self, endpoint: &Endpoint, lost: Lost, window: Window) -> Result<usize, Error> {
+        self.queue_all(&endpoint.id, lost, window).await
     }
 
     async fn set(&self, endpoint: &Endpoint, status: EndpointStatus) {

@@ -84,12 +84,13 @@ impl Place {
         }
         let mut until = None;
         if let End::Asks { seconds } = end {
-            let asked = now + (seconds as i64 * SECOND).min(DAY);
+            let asked = now + i64::try_from(seconds).unwrap().saturating_mul(SECOND).min(DAY);
             until = Some(self.held(now).map_or(asked, |known| known.max(asked)));
             self.held_until = until;
         }
-        let since = self.failing_since.filter(|since| *since <= now).unwrap_or(now);
-        self.failing_since = Some(since);
+        let known = self.failing_since.filter(|since| *since <= now);
+        let since = known.unwrap_or(now);
+        (self.failing_since, self.is_warned) = (Some(since), known.is_some() && self.is_warned);
         if now - since >= DAY && !self.is_warned {
             self.is_warned = true;
             self.told.push("webhook.endpoint_failing");
@@ -158,7 +159,7 @@ impl Known {
 
     fn step_on(&mut self, now: i64, not_before: Option<i64>) {
         self.step += 1;
-        match PAUSES.get(self.step as usize - 1) {
+        match PAUSES.get(usize::try_from(self.step - 1).unwrap()) {
             Some(pause) => self.rest("pending", Some((now + pause).max(not_before.unwrap_or(0)))),
             None => self.rest("failed", None),
         }
@@ -208,6 +209,21 @@ impl Known {
         }
     }
 
+    /// What the sweep makes of one that is not being sent.
+    pub(super) fn swept(&mut self, now: i64, of: &Place) {
+        let is_pending = self.status == "pending";
+        if of.is_deleted {
+            self.is_purged = true;
+        } else if of.status == "disabled" {
+            self.asked_at = None;
+            if is_pending {
+                (self.status, self.next) = (if of.reason == Some("gone") { "cancelled" } else { "skipped" }, None);
+            }
+        } else if is_pending && self.next.is_some_and(|next| next > now + DAY + DAY / 10) {
+            self.next = Some(now);
+        }
+    }
+
     /// As the row is compared.
     pub(super) fn shown(&self) -> String {
         let at = |at: Option<i64>| at.map_or("-".to_owned(), |at| at.to_string());
@@ -218,7 +234,7 @@ impl Known {
 
     /// The promises, told from the history alone.
     pub(super) fn check(&self) {
-        let begun = self.attempts as usize;
+        let begun = usize::try_from(self.attempts).unwrap();
         assert_eq!(self.journal.len(), begun - usize::from(self.status == "sending"), "{self:?}");
         let stands = self.resumes.unwrap_or(self.status);
         assert!(!self.was_delivered || stands == "delivered", "it was delivered: {self:?}");

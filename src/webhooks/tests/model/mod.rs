@@ -9,7 +9,6 @@ use proptest::test_runner::{Config, TestRunner};
 use self::known::{End, Known, Place};
 use self::steps::{Step, steps};
 use super::super::endpoint::{delete, disable, rotate_secret, update};
-use super::super::recover::{Lost, Window, queue_all};
 use super::super::sweep::sweep;
 use super::super::{EndpointChanges, EndpointStatus, Rotation, resend};
 use super::*;
@@ -27,6 +26,15 @@ struct Model {
     places: Vec<Place>,
     deliveries: Vec<Known>,
     sends: Vec<Send>,
+}
+
+/// The row of the delivery in that place.
+fn row_of(delivery: usize) -> i64 {
+    i64::try_from(delivery).unwrap() + 1
+}
+
+fn place_of(row: i64) -> usize {
+    usize::try_from(row - 1).unwrap()
 }
 
 impl Model {
@@ -60,8 +68,7 @@ impl Model {
 
     async fn event(&mut self) {
         let now = self.now();
-        let first = self.deliveries.len() as i64 + 1;
-        self.world.event(first).await;
+        self.world.event(row_of(self.deliveries.len())).await;
         for (at, place) in self.places.iter().enumerate().filter(|(_, place)| !place.is_deleted) {
             let known = match place.status {
                 "disabled" => Known::new(at, "skipped", None),
@@ -100,7 +107,7 @@ impl Model {
         claims.sort_unstable_by_key(|claim| claim.delivery);
         expected.sort_unstable();
         let is_manual = |claim: &Claim| claim.trigger == super::super::Trigger::Manual;
-        let found: Vec<_> = claims.iter().map(|claim| (claim.delivery as usize - 1, is_manual(claim))).collect();
+        let found: Vec<_> = claims.iter().map(|claim| (place_of(claim.delivery), is_manual(claim))).collect();
         assert_eq!(found, expected);
         for (claim, (delivery, is_manual)) in claims.into_iter().zip(found) {
             assert_eq!(claim.destination.secrets.len(), self.places[place].signing(now));
@@ -138,7 +145,7 @@ impl Model {
 
     async fn take_up(&mut self) {
         let in_hand: Vec<usize> = self.sends.iter().filter(|send| send.is_held).map(|send| send.delivery).collect();
-        let rows: Vec<i64> = in_hand.iter().map(|delivery| *delivery as i64 + 1).collect();
+        let rows: Vec<i64> = in_hand.iter().map(|delivery| row_of(*delivery)).collect();
         let taken = self.world.take_up(&rows).await;
         let (now, boot) = (self.now(), self.boot);
         let mut expected = 0;
@@ -161,7 +168,7 @@ impl Model {
         let Some(known) = self.deliveries.get(delivery) else { return };
         let sql = format!("SELECT CAST(created_at AS TEXT) FROM webhook_deliveries WHERE id = {}", delivery + 1);
         let made_at = self.world.column(&sql).await.first().map_or(0, |at| at.parse().unwrap());
-        let id = super::super::id::delivery_id(delivery as i64 + 1, made_at);
+        let id = super::super::id::delivery_id(row_of(delivery), made_at);
         let answer = self.world.db.write(move |tx| resend(tx, &TenantId::installation(), &id)).await;
         let place = &self.places[known.place];
         let now = self.now();
@@ -177,8 +184,7 @@ impl Model {
 
     async fn queue(&mut self, place: usize, lost: Lost) {
         let ever = Window { since: i64::MIN, until: i64::MAX };
-        let id = self.places[place].id.clone();
-        let answer = queue_all(&self.world.db, &TenantId::installation(), &id, lost, ever).await;
+        let answer = self.world.queue_all(&self.places[place].id, lost, ever).await;
         let now = self.now();
         match (self.places[place].is_deleted, self.places[place].status) {
             (true, _) => assert!(matches!(answer, Err(Error::NotFound))),
@@ -251,18 +257,7 @@ impl Model {
             place.secrets.retain(|until| until.is_none_or(|until| until > now));
         }
         for known in self.deliveries.iter_mut().filter(|known| known.status != "sending") {
-            let of = &self.places[known.place];
-            if of.is_deleted {
-                known.is_purged = true;
-            } else if of.status == "disabled" {
-                known.asked_at = None;
-                if known.status == "pending" {
-                    let status = if of.reason == Some("gone") { "cancelled" } else { "skipped" };
-                    (known.status, known.next) = (status, None);
-                }
-            } else if known.status == "pending" && known.next.is_some_and(|next| next > now + DAY + DAY / 10) {
-                known.next = Some(now);
-            }
+            known.swept(now, &self.places[known.place]);
         }
     }
 

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::super::*;
 use super::known::End;
 use crate::webhooks::EndpointStatus;
-use crate::webhooks::recover::Lost;
 
 /// Something that happens. Endpoints, deliveries and sends are named by their place, as far as there are so many.
 #[derive(Clone, Debug)]

@@ -94,7 +94,7 @@ impl World {
 
     /// Hands what was posted to the endpoints.
     pub(super) async fn relay(&self) {
-        let relay = Relay::new(self.server.db.clone(), vec![Box::new(Fanout::new())]);
+        let relay = Relay::new(self.server.db.clone(), vec![Box::new(Fanout::default())]);
         relay.run_once(&CancellationToken::new()).await.unwrap();
     }
 
