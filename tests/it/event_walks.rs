@@ -138,6 +138,11 @@ fn an_event_that_no_block_can_say_is_tried_again_and_holds_up_no_webhook() {
     dev.advance(Duration::from_secs(31));
     until("it is tried again", || (dev.api.get(&format!("/v1/events/{id}")).json()["attempts"] == 2).then_some(()));
     assert_eq!(received(&dev, "shop").len(), 1, "webhooks have accepted it");
+    assert_eq!(detail(&dev, "events"), "");
+    dev.advance(Duration::from_secs(600));
+    until("a person is told that it waits", || {
+        detail(&dev, "events").starts_with("an event has waited 10 minutes for a consumer").then_some(())
+    });
     assert!(dev.texts(-88).is_empty());
 }
 
