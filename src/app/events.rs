@@ -39,7 +39,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigErrors> {
 /// # Errors
 /// [`Error::Config`], as [`check`].
 pub(super) fn open_relay(config: &Config, db: &Db, content: &Arc<Content>) -> Result<Relay, Error> {
-    let mut consumers: Vec<Box<dyn Consumer>> = vec![Box::new(Fanout::new())];
+    let mut consumers: Vec<Box<dyn Consumer>> = vec![Box::new(Fanout::default())];
     if let Some(communications) = Communications::open(&config.communications, Arc::clone(content))? {
         consumers.push(Box::new(communications));
     }

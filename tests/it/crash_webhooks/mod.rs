@@ -272,7 +272,10 @@ impl Load for WebhookLoad {
         for number in 0.. {
             if site.is_over() {
                 // What was disabled at the last kill, too.
-                return if thread + 1 == self.threads() { self.replay(site) } else { () };
+                if thread + 1 == self.threads() {
+                    self.replay(site);
+                }
+                return;
             }
             let key = format!("{:x}-{thread}-{number}", site.seed & 0xffff);
             match thread.checked_sub(POSTERS) {
