@@ -27,6 +27,10 @@ use crate::harness::{Place, Process, text};
 /// Threads that post over HTTP; beside them another program, a hand on the clock, and an operator.
 const POSTERS: usize = 3;
 const PACE_MS: std::ops::Range<u64> = 3..15;
+/// With so many events there is enough to send until the last kill, and those who post slow down: what waits for the
+/// receivers that hang must be over before the test's patience is, however many kills there are.
+const ENOUGH: usize = 600;
+const SLOW_PACE_MS: std::ops::Range<u64> = 1_000..2_000;
 const TYPES: [&str; 5] = ["order.paid", "order.sent", "stock.low", "slow.one", "slow.two"];
 
 /// Every claim and everything that was taken up as interrupted, with the start of the program whose claim it was.
@@ -288,7 +292,9 @@ impl Load for WebhookLoad {
                 }
                 Some(_) => self.operate(site, rng),
             }
-            let pause = rng.random_range(PACE_MS) * if thread < POSTERS { 1 } else { 8 };
+            let is_enough = thread <= POSTERS && self.acknowledged().events.len() >= ENOUGH;
+            let pace = if is_enough { SLOW_PACE_MS } else { PACE_MS };
+            let pause = rng.random_range(pace) * if thread < POSTERS || is_enough { 1 } else { 8 };
             std::thread::sleep(Duration::from_millis(pause));
         }
     }
