@@ -60,7 +60,7 @@ use tokio::sync::Semaphore;
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
-pub(crate) use v1::WebhookTools;
+pub(crate) use v1::{DeliveryBody, EndpointBody, WebhookTools};
 
 use crate::config::{BotConfig, EventSource, EventsConfig, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;

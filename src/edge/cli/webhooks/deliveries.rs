@@ -8,49 +8,16 @@ use super::{Desk, refusal};
 use crate::edge::cli::print::{Printer, Row, or_dash};
 use crate::edge::cli::whose::{Whose, note_more};
 use crate::edge::cli::{Exit, Form};
+use crate::edge::http::DeliveryBody;
 use crate::kernel::clock::rfc3339;
 use crate::webhooks::Error;
 use crate::webhooks::delivery::DeliveryStatus;
-use crate::webhooks::inspect::{self, Attempt, Delivery, DeliveryFilter, LONGEST_PAGE, Seen, TestAttempt};
+use crate::webhooks::inspect::{self, Attempt, DeliveryFilter, LONGEST_PAGE, Seen, TestAttempt};
 
 pub(super) async fn on(desk: &Desk, verb: DeliveriesVerb) -> anyhow::Result<Exit> {
     match verb {
         DeliveriesVerb::List(args) => list(desk, args).await,
         DeliveriesVerb::Show(args) => show(desk, args).await,
-    }
-}
-
-/// A delivery as it is printed.
-#[derive(Serialize)]
-struct DeliveryBody {
-    id: String,
-    event_id: String,
-    event_type: String,
-    endpoint_id: String,
-    status: &'static str,
-    attempts: i64,
-    next_attempt_at: Option<String>,
-    resend_requested_at: Option<String>,
-    last_error: Option<String>,
-    delivered_at: Option<String>,
-    created_at: String,
-}
-
-impl From<Delivery> for DeliveryBody {
-    fn from(delivery: Delivery) -> Self {
-        Self {
-            id: delivery.id,
-            event_id: delivery.event_id,
-            event_type: delivery.event_type,
-            endpoint_id: delivery.endpoint_id,
-            status: delivery.status.as_str(),
-            attempts: delivery.attempts,
-            next_attempt_at: delivery.next_attempt_at.map(rfc3339),
-            resend_requested_at: delivery.resend_requested_at.map(rfc3339),
-            last_error: delivery.last_error,
-            delivered_at: delivery.delivered_at.map(rfc3339),
-            created_at: rfc3339(delivery.created_at),
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::app::Webhooks;
 use crate::edge::cli::print::{Printer, Row, note, or_dash};
 use crate::edge::cli::whose::{Whose, note_more};
 use crate::edge::cli::{Exit, confirm, input};
+use crate::edge::http::EndpointBody;
 use crate::kernel::clock::rfc3339;
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Tx;
@@ -31,66 +32,30 @@ pub(super) async fn on(desk: &Desk, verb: EndpointsVerb) -> anyhow::Result<Exit>
     }
 }
 
-/// An endpoint as it is printed; of its secret only the end.
-#[derive(Serialize)]
-struct EndpointBody {
-    id: String,
-    url: String,
-    description: String,
-    event_types: Option<Vec<String>>,
-    rate_per_second: Option<i64>,
-    status: &'static str,
-    disabled_reason: Option<&'static str>,
-    held_until: Option<String>,
-    failing_since: Option<String>,
-    secret_last_four: String,
-    created_at: String,
-    updated_at: String,
+/// Whether it gets anything, and if not why.
+fn standing(endpoint: &EndpointBody) -> String {
+    let reason = endpoint.disabled_reason;
+    reason.map_or_else(|| endpoint.status.to_owned(), |reason| format!("{}: {reason}", endpoint.status))
 }
 
-impl From<Endpoint> for EndpointBody {
-    fn from(endpoint: Endpoint) -> Self {
-        Self {
-            id: endpoint.id,
-            url: endpoint.url,
-            description: endpoint.description,
-            event_types: endpoint.event_types,
-            rate_per_second: endpoint.rate_per_second,
-            status: endpoint.status.as_str(),
-            disabled_reason: endpoint.disabled_reason.map(|reason| reason.as_str()),
-            held_until: endpoint.held_until.map(rfc3339),
-            failing_since: endpoint.failing_since.map(rfc3339),
-            secret_last_four: endpoint.secret_last_four,
-            created_at: rfc3339(endpoint.created_at),
-            updated_at: rfc3339(endpoint.updated_at),
-        }
-    }
+fn types(endpoint: &EndpointBody) -> String {
+    endpoint.event_types.as_ref().map_or_else(|| "all".to_owned(), |types| types.join(", "))
 }
 
-impl EndpointBody {
-    fn status(&self) -> String {
-        self.disabled_reason.map_or_else(|| self.status.to_owned(), |reason| format!("{}: {reason}", self.status))
-    }
-
-    fn types(&self) -> String {
-        self.event_types.as_ref().map_or_else(|| "all".to_owned(), |types| types.join(", "))
-    }
-
-    fn fields(&self) -> Vec<(&'static str, Option<String>)> {
-        vec![
-            ("id", Some(self.id.clone())),
-            ("url", Some(self.url.clone())),
-            ("description", Some(self.description.clone()).filter(|text| !text.is_empty())),
-            ("event types", Some(self.types())),
-            ("rate per second", self.rate_per_second.map(|rate| rate.to_string())),
-            ("status", Some(self.status())),
-            ("held until", self.held_until.clone()),
-            ("failing since", self.failing_since.clone()),
-            ("secret ends in", Some(self.secret_last_four.clone())),
-            ("created", Some(self.created_at.clone())),
-            ("updated", Some(self.updated_at.clone())),
-        ]
-    }
+fn fields(endpoint: &EndpointBody) -> Vec<(&'static str, Option<String>)> {
+    vec![
+        ("id", Some(endpoint.id.clone())),
+        ("url", Some(endpoint.url.clone())),
+        ("description", Some(endpoint.description.clone()).filter(|text| !text.is_empty())),
+        ("event types", Some(types(endpoint))),
+        ("rate per second", endpoint.rate_per_second.map(|rate| rate.to_string())),
+        ("status", Some(standing(endpoint))),
+        ("held until", endpoint.held_until.clone()),
+        ("failing since", endpoint.failing_since.clone()),
+        ("secret ends in", Some(endpoint.secret_last_four.clone())),
+        ("created", Some(endpoint.created_at.clone())),
+        ("updated", Some(endpoint.updated_at.clone())),
+    ]
 }
 
 impl Row for EndpointBody {
@@ -102,8 +67,8 @@ impl Row for EndpointBody {
         vec![
             self.id.clone(),
             url,
-            self.status(),
-            self.types(),
+            standing(self),
+            types(self),
             or_dash(self.failing_since.as_deref()),
             or_dash(self.held_until.as_deref()),
             self.description.clone(),
@@ -126,7 +91,7 @@ async fn show(desk: &Desk, args: OneArgs) -> anyhow::Result<Exit> {
     let (tenant, id) = (args.whose.tenant.clone(), args.id.clone());
     let found = desk.db.read(move |tx| webhooks::find_endpoint(tx, &tenant, &id)).await;
     let body = EndpointBody::from(found.map_err(|error| refusal(error, &args.id, &args.whose))?);
-    Printer::stdout(args.whose.printed).fields(&body, &body.fields())?;
+    Printer::stdout(args.whose.printed).fields(&body, &fields(&body))?;
     Ok(Exit::Ok)
 }
 
@@ -151,7 +116,7 @@ async fn create(desk: &Desk, args: CreateArgs) -> anyhow::Result<Exit> {
     let made = desk.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress)).await;
     let (endpoint, secret) = made.map_err(|error| refusal(error, "", &args.whose))?;
     let body = EndpointBody::from(endpoint);
-    let mut fields = body.fields();
+    let mut fields = fields(&body);
     fields.retain(|(name, _)| *name != "secret ends in");
     fields.push(("secret", Some(secret.expose().to_owned())));
     let whole = WithSecret { endpoint: &body, secret: secret.expose() };
@@ -185,7 +150,7 @@ async fn update(desk: &Desk, args: UpdateArgs) -> anyhow::Result<Exit> {
     };
     let changed = change(desk, &args.whose, &args.id, changes).await?;
     let body = EndpointBody::from(changed.map_err(|error| refusal(error, &args.id, &args.whose))?);
-    Printer::stdout(args.whose.printed).fields(&body, &body.fields())?;
+    Printer::stdout(args.whose.printed).fields(&body, &fields(&body))?;
     Ok(Exit::Ok)
 }
 
@@ -224,7 +189,7 @@ async fn set_status(desk: &Desk, args: ManyArgs, status: EndpointStatus) -> anyh
         let (status, what) = match changed {
             Ok(endpoint) => {
                 let body = EndpointBody::from(endpoint);
-                (Some(body.status), format!("is {}", body.status()))
+                (Some(body.status), format!("is {}", standing(&body)))
             }
             Err(Error::NotFound) => (None, missing(&args.whose.tenant)),
             Err(error) => return Err(error.into()),

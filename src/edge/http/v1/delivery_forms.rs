@@ -9,41 +9,41 @@ use crate::webhooks::delivery::DeliveryStatus;
 use crate::webhooks::inspect::{Attempt, Delivery, Seen};
 use crate::webhooks::{ErrorClass, Trigger};
 
-/// An event on its way to an endpoint.
+/// An event on its way to an endpoint. The command line prints the same form.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
-pub(super) struct DeliveryBody {
+pub(crate) struct DeliveryBody {
     /// Its id.
     #[schema(pattern = "^dlv_[0-9a-f-]{36}$")]
-    id: String,
+    pub(crate) id: String,
     /// The event.
-    event_id: String,
+    pub(crate) event_id: String,
     /// The event's type.
-    event_type: String,
+    pub(crate) event_type: String,
     /// Where it goes.
     #[schema(pattern = "^ep_[0-9a-f-]{36}$")]
-    endpoint_id: String,
+    pub(crate) endpoint_id: String,
     /// Where it stands.
     #[schema(schema_with = delivery_status)]
-    status: &'static str,
+    pub(crate) status: &'static str,
     /// Attempts that were begun.
     #[schema(minimum = 0)]
-    attempts: i64,
+    pub(crate) attempts: i64,
     /// When it is tried again, if it waits.
     #[schema(required, format = DateTime)]
-    next_attempt_at: Option<String>,
+    pub(crate) next_attempt_at: Option<String>,
     /// When a person asked for it to be sent again, if that was not begun yet.
     #[schema(required, format = DateTime)]
-    resend_requested_at: Option<String>,
+    pub(crate) resend_requested_at: Option<String>,
     /// Why the last attempt failed: the status of the answer, or one of the classes of an attempt.
     #[schema(required)]
-    last_error: Option<String>,
+    pub(crate) last_error: Option<String>,
     /// When the endpoint first had it.
     #[schema(required, format = DateTime)]
-    delivered_at: Option<String>,
+    pub(crate) delivered_at: Option<String>,
     /// When it was made.
     #[schema(format = DateTime)]
-    created_at: String,
+    pub(crate) created_at: String,
 }
 
 /// The words of [`DeliveryStatus`].

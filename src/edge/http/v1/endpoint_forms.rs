@@ -153,44 +153,44 @@ impl From<RotationBody> for Rotation {
     }
 }
 
-/// An endpoint as its tenant sees it.
+/// An endpoint as its tenant sees it. The command line prints the same form.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Endpoint)]
-pub(super) struct EndpointBody {
+pub(crate) struct EndpointBody {
     /// Its id.
     #[schema(pattern = "^ep_[0-9a-f-]{36}$")]
-    id: String,
+    pub(crate) id: String,
     /// Where events go.
-    url: String,
+    pub(crate) url: String,
     /// What a person calls it.
-    description: String,
+    pub(crate) description: String,
     /// The types that it gets; null for all.
     #[schema(required)]
-    event_types: Option<Vec<String>>,
+    pub(crate) event_types: Option<Vec<String>>,
     /// How many deliveries it gets in a second at most; null for no limit.
     #[schema(required, minimum = 1, maximum = 1000)]
-    rate_per_second: Option<i64>,
+    pub(crate) rate_per_second: Option<i64>,
     /// Whether it gets anything: what comes for a paused one waits, for a disabled one it is skipped.
     #[schema(schema_with = endpoint_status)]
-    status: &'static str,
+    pub(crate) status: &'static str,
     /// Why it is disabled: it answered that it is gone, it failed for five days, or a person did it.
     #[schema(required, schema_with = disabled_reason)]
-    disabled_reason: Option<&'static str>,
+    pub(crate) disabled_reason: Option<&'static str>,
     /// Until when the receiver asked to be left alone.
     #[schema(required, format = DateTime)]
-    held_until: Option<String>,
+    pub(crate) held_until: Option<String>,
     /// Since when every attempt has failed.
     #[schema(required, format = DateTime)]
-    failing_since: Option<String>,
+    pub(crate) failing_since: Option<String>,
     /// The end of the secret that signs.
     #[schema(min_length = 4, max_length = 4)]
-    secret_last_four: String,
+    pub(crate) secret_last_four: String,
     /// When it was made.
     #[schema(format = DateTime)]
-    created_at: String,
+    pub(crate) created_at: String,
     /// When it was last changed.
     #[schema(format = DateTime)]
-    updated_at: String,
+    pub(crate) updated_at: String,
 }
 
 fn endpoint_status() -> utoipa::openapi::schema::Object {

@@ -52,6 +52,8 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use utoipa_axum::routes;
 
 pub(super) use admission::find_caller;
+pub(crate) use delivery_forms::DeliveryBody;
+pub(crate) use endpoint_forms::EndpointBody;
 pub(super) use test_button::MOST_TESTS;
 
 use self::admission::Surface;
