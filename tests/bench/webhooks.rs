@@ -19,7 +19,7 @@ use crate::table::{Goal, Line};
 const ENDPOINTS: usize = 32;
 const IN_FLIGHT: usize = 64;
 /// Events that wait when the rounds begin; each goes to one endpoint.
-const BACKLOG: i64 = 120_000;
+const BACKLOG: i64 = 400_000;
 const PER_SECOND: u32 = 200;
 const PACED: Duration = Duration::from_secs(5);
 const HANGING: usize = 9;

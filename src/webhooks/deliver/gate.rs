@@ -9,6 +9,10 @@ use crate::webhooks::delivery::{Pick, Waiting};
 /// The time in which an endpoint with a rate is begun with at most so often.
 const SECOND_MS: i64 = 1000;
 
+/// Slots that an endpoint is given at a time. Looking an endpoint up and claiming one of its deliveries costs nearly as
+/// much as claiming several.
+const AT_A_TIME: usize = 4;
+
 /// The gate of a process.
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -43,6 +47,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// How many may be claimed in all.
+    pub(super) fn wanted(&self) -> usize {
+        self.picks.iter().map(|pick| pick.most).sum()
+    }
+
     fn wait_for(&mut self, at: UnixMs) {
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
@@ -60,7 +69,7 @@ impl Gate {
         Self { most, most_of_one, under_way: 0, lanes: HashMap::new(), served: 0 }
     }
 
-    /// Shares the free slots out: one to each endpoint that is due, again and again, beginning after the one that was
+    /// Shares the free slots out: a few to each endpoint that is due, again and again, beginning after the one that was
     /// served last. So what an endpoint has waiting, and how long it takes, is nobody else's delay.
     pub(super) fn turn(&mut self, waiting: &[Waiting], now: UnixMs) -> Turn {
         let mut turn = Turn::default();
@@ -82,7 +91,8 @@ impl Gate {
                     turn.is_held = true;
                     break;
                 }
-                (free, share.left, share.given) = (free - 1, share.left - 1, share.given + 1);
+                let step = AT_A_TIME.min(share.left).min(free);
+                (free, share.left, share.given) = (free - step, share.left - step, share.given + step);
                 self.served = share.endpoint;
                 is_moving = true;
             }
@@ -131,6 +141,11 @@ impl Gate {
         while lane.begun.len() > rate {
             lane.begun.pop_front();
         }
+    }
+
+    /// Whether so many slots are free that a claim is worth its while.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.most.saturating_sub(self.under_way) >= self.most.div_ceil(4)
     }
 
     /// An attempt has ended.
@@ -244,16 +259,15 @@ mod tests {
     }
 
     #[test]
-    fn free_slots_are_shared_out_one_by_one_and_the_round_goes_on_where_it_ended() {
-        let mut gate = Gate::new(6, 4);
+    fn free_slots_are_shared_out_a_few_at_a_time_and_the_round_goes_on_where_it_ended() {
+        let mut gate = Gate::new(22, 8);
         let all: Vec<Waiting> = (1..=5).map(due).collect();
         let turn = begin(&mut gate, &all, NOW);
-        assert_eq!(picked(&turn), [(1, 2), (2, 1), (3, 1), (4, 1), (5, 1)]);
+        assert_eq!(picked(&turn), [(1, 6), (2, 4), (3, 4), (4, 4), (5, 4)]);
         assert!(turn.is_held, "some have to wait for a slot");
-        for endpoint in [1, 5] {
-            gate.ended(endpoint);
-        }
-        assert_eq!(picked(&begin(&mut gate, &all, NOW)), [(2, 1), (3, 1)]);
+        (0..4).for_each(|_| gate.ended(1));
+        gate.ended(5);
+        assert_eq!(picked(&begin(&mut gate, &all, NOW)), [(2, 4), (3, 1)]);
         gate.ended(2);
         assert_eq!(picked(&begin(&mut gate, &all, NOW)), [(4, 1)], "in its turn, whoever gave the slot back");
     }

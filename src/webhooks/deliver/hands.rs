@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, Turn};
 use super::ready::{Ready, Shelf};
+use super::results::Results;
 use super::{DelivererParts, Report};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{StoreError, Tx};
@@ -17,6 +19,13 @@ use crate::webhooks::vault::VaultError;
 
 /// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
 pub(super) const ASIDE_MS: i64 = 60_000;
+
+/// The longest that a free slot or a result waits for others, in real time: little beside a request over a network.
+const BREATH: Duration = Duration::from_millis(1);
+
+/// How long what was seen to wait is gone by while there is more of it than slots, in real time. It saves the look, and
+/// with it the claim is made while the results that gave the slots back are written: in the same commit.
+const FRESH: Duration = Duration::from_millis(5);
 
 /// Attempts whose result is not in the file yet hold no slot, so that the disk and the network work at the same time.
 /// With so many per slot the disk is behind, and nothing more is begun.
@@ -30,19 +39,33 @@ pub(super) struct Hands {
     shelf: Shelf,
     /// Deliveries (rows) that a task of this process has: whatever the clock says, nobody takes them up.
     in_hand: Mutex<HashSet<i64>>,
+    /// Attempts that have ended and are not written down yet.
+    pub(super) results: Results,
+    /// A slot was given back, or a delivery put down.
     pub(super) put_down: Notify,
+    /// So many slots are free that a claim is worth its while.
+    pub(super) roomy: Notify,
     /// Something waits for a slot, and no pass does.
     pub(super) is_starved: AtomicBool,
     tally: Mutex<Report>,
 }
 
-/// What one look at the file led to.
+/// What one turn led to.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
-    /// Something was claimed or put aside: a look after it may find more.
+    /// Something was claimed or put aside: a turn after it may find more.
     pub(super) moved: bool,
     /// What stands in the way of what did not go.
     pub(super) turn: Turn,
+    /// What was seen, if there is more of it than there were slots.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What waits, as a look at the file found it. Claiming asks again, so what has changed since costs a turn at most.
+#[derive(Debug)]
+pub(super) struct Seen {
+    waiting: Vec<Waiting>,
+    at: Instant,
 }
 
 /// A delivery and what sending it takes.
@@ -68,7 +91,9 @@ impl Hands {
             parts,
             shelf: Shelf::default(),
             in_hand: Mutex::default(),
+            results: Results::default(),
             put_down: Notify::new(),
+            roomy: Notify::new(),
             is_starved: AtomicBool::new(false),
             tally: Mutex::default(),
         }
@@ -99,28 +124,37 @@ impl Hands {
         }
     }
 
-    /// Takes slots, claims for them, and starts the attempts.
-    pub(super) async fn fill(self: &Arc<Self>, stop: &CancellationToken) -> Result<Filled, StoreError> {
+    /// Takes slots, claims for them, and starts the attempts. What was seen in the turn before need not be looked for.
+    pub(super) async fn fill(
+        self: &Arc<Self>,
+        seen: Option<Seen>,
+        stop: &CancellationToken,
+    ) -> Result<Filled, StoreError> {
         if self.in_hand().len() >= self.parts.settings.max_in_flight.saturating_mul(UNSETTLED_PER_SLOT) {
-            return Ok(Filled { moved: false, turn: Turn { is_held: true, ..Turn::default() } });
+            return Ok(Filled { turn: Turn { is_held: true, ..Turn::default() }, ..Filled::default() });
         }
-        let found = self.parts.db.read(|tx: &Tx<'_>| waiting(tx)).await?;
+        let seen = match seen.filter(|seen| seen.at.elapsed() < FRESH) {
+            Some(seen) => seen,
+            None => Seen { at: Instant::now(), waiting: self.parts.db.read(|tx: &Tx<'_>| waiting(tx)).await? },
+        };
+        let found = &seen.waiting;
         let now = self.clock().now();
         let mut turn = {
             let mut gate = self.gate();
             gate.tidy(now, ASIDE_MS);
-            gate.turn(&found, now)
+            gate.turn(found, now)
         };
         if turn.picks.is_empty() || stop.is_cancelled() {
-            return Ok(Filled { moved: false, turn });
+            return Ok(Filled { turn, ..Filled::default() });
         }
-        let mut moved = false;
+        let (mut moved, wanted, mut started) = (false, turn.wanted(), 0);
         let mut groups = vec![std::mem::take(&mut turn.picks)];
         while let Some(group) = groups.pop() {
             match self.claim(&group).await {
                 Ok(taken) => {
                     moved |= !taken.is_empty();
-                    taken.into_iter().for_each(|taken| self.start(taken, &found));
+                    started += taken.len();
+                    taken.into_iter().for_each(|taken| self.start(taken, found));
                 }
                 Err(NotClaimed::NoKeys { endpoint, endpoint_id, source }) => {
                     tracing::error!(endpoint.id = endpoint_id, error = %source, "an endpoint waits: nothing can be signed for it");
@@ -139,7 +173,8 @@ impl Hands {
                 },
             }
         }
-        Ok(Filled { moved, turn })
+        let seen = (turn.is_held && started == wanted).then_some(seen);
+        Ok(Filled { moved, turn, seen })
     }
 
     /// Claims what was picked, if all of it can be sent.
@@ -161,6 +196,18 @@ impl Hands {
                 let endpoint_id = destination.endpoint_id.clone();
                 Err(NotClaimed::NoKeys { endpoint: destination.endpoint, endpoint_id, source })
             }
+        }
+    }
+
+    /// Waits for slots after a turn in which not everything got one, but not for long: a look and a claim cost nearly as
+    /// much for one delivery as for many.
+    pub(super) async fn room(&self) {
+        let roomy = self.roomy.notified();
+        tokio::pin!(roomy);
+        roomy.as_mut().enable();
+        if !self.gate().is_roomy() {
+            // Whether the time is over or not is the same to us.
+            let _ = tokio::time::timeout(BREATH, roomy).await;
         }
     }
 

@@ -30,6 +30,7 @@ mod attempt;
 mod gate;
 mod hands;
 pub(in crate::webhooks) mod ready;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -142,21 +143,24 @@ impl Deliverer {
         self.hands.recover().await?;
         let end = Instant::now() + PATIENCE;
         let mut turn = Turn::default();
-        let mut is_cut = false;
+        let (mut is_cut, mut seen) = (false, None);
         while !stop.is_cancelled() {
             let put_down = self.hands.put_down.notified();
             tokio::pin!(put_down);
             // Listen before looking, so that a slot given back in between is not missed.
             put_down.as_mut().enable();
             let idle = self.hands.in_hand().is_empty();
-            let filled = self.hands.fill(stop).await?;
-            turn = filled.turn;
+            let filled = self.hands.fill(seen.take(), stop).await?;
+            (turn, seen) = (filled.turn, filled.seen);
             let is_over = Instant::now() >= end;
             if is_over || !filled.moved && idle && !turn.is_held {
                 is_cut = filled.moved;
                 break;
             }
             if filled.moved {
+                if turn.is_held {
+                    self.hands.room().await;
+                }
                 continue;
             }
             tokio::select! {
