@@ -305,7 +305,7 @@ pub const KEYS: &[Key] = &[
         "per_endpoint",
         Kind::Integer { min: 1, max: 256 },
         "4",
-        "Of those, attempts to one endpoint, so that one that hangs leaves room for the others.",
+        "Of those, attempts to one endpoint; one to an endpoint that takes a fifth of the time-out or more. All such endpoints together have half of the attempts.",
     ),
     key("webhooks", "ports", Kind::Ports, "443", "Ports that an endpoint's address may name; 443 always is one."),
     key(

@@ -21,12 +21,13 @@ impl Hands {
     pub(super) async fn attempt(self: Arc<Self>, taken: Taken) {
         let (mut claim, ready) = taken;
         let in_hand = InHand::of(&self, claim.delivery);
-        let slot = Slot { hands: Arc::clone(&self), endpoint: claim.destination.endpoint };
+        let mut slot = Slot { hands: Arc::clone(&self), endpoint: claim.destination.endpoint, took: Duration::ZERO };
         let sent = AssertUnwindSafe(self.send(&mut claim, &ready)).catch_unwind().await;
         let outcome = sent.unwrap_or_else(|_| cut_off());
         self.measure(&claim, &outcome);
         let closes = outcome.is_gone() || outcome.pause_asked_for().is_some();
         let closing = closes.then(|| Closing::of(&self, claim.destination.endpoint));
+        slot.took = outcome.duration;
         drop(slot);
         self.settle(Done::new(Ended { claim, outcome }, in_hand, closing)).await;
     }
@@ -73,13 +74,14 @@ fn take_body(message: &mut Arc<Message>) -> Vec<u8> {
 struct Slot {
     hands: Arc<Hands>,
     endpoint: i64,
+    took: Duration,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let is_roomy = {
             let mut gate = self.hands.gate();
-            gate.ended(self.endpoint);
+            gate.ended(self.endpoint, self.took);
             gate.is_roomy()
         };
         self.hands.put_down.notify_waiters();

@@ -20,6 +20,9 @@ use crate::webhooks::vault::VaultError;
 /// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
 pub(super) const ASIDE_MS: i64 = 60_000;
 
+/// An answer is slow that takes this part of the time-out: three seconds with the usual one.
+const SLOW_SHARE: u32 = 5;
+
 /// The longest that a free slot or a result waits for others, in real time: little beside a request over a network.
 const BREATH: Duration = Duration::from_millis(1);
 
@@ -83,11 +86,12 @@ enum NotClaimed {
 impl Hands {
     pub(super) fn new(parts: DelivererParts) -> Self {
         let settings = &parts.settings;
+        let slow_after = parts.transport.timeout() / SLOW_SHARE;
         let timeout_ms = i64::try_from(parts.transport.timeout().as_millis()).unwrap_or(i64::MAX);
         Self {
             // What is under way is in hand; the lease is for others, who know of no hand.
             lease_ms: timeout_ms.saturating_mul(2),
-            gate: Mutex::new(Gate::new(settings.max_in_flight, settings.per_endpoint)),
+            gate: Mutex::new(Gate::new(settings.max_in_flight, settings.per_endpoint, slow_after)),
             parts,
             shelf: Shelf::default(),
             in_hand: Mutex::default(),
@@ -213,11 +217,11 @@ impl Hands {
 
     fn start(self: &Arc<Self>, taken: Taken, found: &[Waiting]) {
         let (delivery, endpoint) = (taken.0.delivery, taken.0.destination.endpoint);
-        // The list is in the order of its endpoints.
-        let at = found.binary_search_by_key(&endpoint, |waiting| waiting.endpoint).ok();
-        let rate_per_second = at.and_then(|at| found[at].rate_per_second);
+        // The list is in the order of its endpoints, and what was claimed was picked from it.
+        if let Ok(at) = found.binary_search_by_key(&endpoint, |waiting| waiting.endpoint) {
+            self.gate().began(&found[at], 1, taken.0.started_at);
+        }
         self.in_hand().insert(delivery);
-        self.gate().began(endpoint, 1, rate_per_second, taken.0.started_at);
         tokio::spawn(Arc::clone(self).attempt(taken));
     }
 

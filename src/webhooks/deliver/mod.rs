@@ -4,10 +4,14 @@
 //! a task of its own, which signs, sends, and records its own result. An attempt that hangs holds up neither the pass nor
 //! another endpoint.
 //!
-//! **States.** Of a delivery: `delivery/`. In memory: what is in hand, and the gate's slots and rates (`gate.rs`).
+//! **States.** Of a delivery: `delivery/`. In memory: what is in hand, and the gate's slots and rates (`gate/`).
 //!
 //! **Guarantees.**
 //! - An endpoint that hangs or fails delays no other: `src/webhooks/deliver/tests/isolation.rs::nine_endpoints_that_hang_do_not_delay_a_good_one`.
+//! - However many hang, a quarter of the slots is for those that have answered:
+//!   `src/webhooks/deliver/tests/isolation.rs::fifty_endpoints_that_hang_leave_slots_to_one_that_has_answered`.
+//! - A result that cannot be written keeps no other from it:
+//!   `src/webhooks/deliver/tests/faults.rs::a_result_that_cannot_be_written_keeps_no_other_from_it`.
 //! - Nothing is claimed before it has its slot, and never more than an endpoint's share:
 //!   `src/webhooks/deliver/tests/isolation.rs::an_endpoint_never_has_more_than_its_share_under_way`.
 //! - The schedule: `src/webhooks/deliver/tests/schedule.rs::the_whole_schedule_is_kept_to_and_then_it_has_failed`.
@@ -20,7 +24,9 @@
 //! - An endpoint for which nothing can be signed waits, and loses no attempt:
 //!   `src/webhooks/deliver/tests/faults.rs::an_endpoint_whose_secret_does_not_open_waits_and_holds_up_nobody`.
 //!
-//! **Windows.** The process ends between claim and result: whether the receiver has the event is unknown. The attempt is
+//! **Windows.** Endpoints that have answered and all begin to hang at once hold what they had until it times out; the
+//! others share what is left meanwhile (`src/webhooks/deliver/gate/tests.rs::any_number_of_endpoints_that_hang_leave_slots_to_those_that_answer`
+//! is how it stands after that). The process ends between claim and result: whether the receiver has the event is unknown. The attempt is
 //! journaled as interrupted and made again
 //! (`src/webhooks/deliver/tests/faults.rs::what_was_under_way_when_the_process_ended_is_sent_again`).
 //!
@@ -158,7 +164,7 @@ impl Deliverer {
                 break;
             }
             if filled.moved {
-                if turn.is_held {
+                if turn.is_full {
                     self.hands.room().await;
                 }
                 continue;

@@ -37,8 +37,7 @@ pub(crate) fn waiting(tx: &Tx<'_>) -> Result<Vec<Waiting>, StoreError> {
     let mut found = BTreeMap::new();
     for row in sql::claim::scheduled(tx)?.into_iter().chain(sql::claim::asked_for(tx)?) {
         let due_at = row.due_at.max(believed(row.held_until, tx.now()).unwrap_or(i64::MIN));
-        let Waiting { endpoint, rate_per_second, .. } = row.waiting;
-        let known = found.entry(endpoint).or_insert(Waiting { endpoint, due_at, rate_per_second });
+        let known = found.entry(row.waiting.endpoint).or_insert(Waiting { due_at, ..row.waiting });
         known.due_at = known.due_at.min(due_at);
     }
     Ok(found.into_values().collect())

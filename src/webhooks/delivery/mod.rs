@@ -78,6 +78,8 @@ pub(crate) struct Waiting {
     pub(crate) due_at: UnixMs,
     /// How many requests a second it takes, if that is limited.
     pub(crate) rate_per_second: Option<i64>,
+    /// Whether nothing has arrived there since a failure.
+    pub(crate) is_failing: bool,
 }
 
 /// So many of an endpoint may be claimed: it has that many slots.

@@ -23,7 +23,7 @@ pub(super) const SCHEDULED: &str = "
                 WHERE status = 'pending' AND endpoint > e.id ORDER BY endpoint LIMIT 1)
         FROM e WHERE e.id IS NOT NULL
     )
-    SELECT w.id, w.held_until, w.rate_per_second,
+    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing,
            (SELECT next_attempt_at FROM webhook_deliveries INDEXED BY webhook_deliveries_pending
             WHERE status = 'pending' AND endpoint = w.id ORDER BY next_attempt_at LIMIT 1) AS due_at
     FROM e CROSS JOIN webhook_endpoints AS w ON w.id = e.id
@@ -40,7 +40,7 @@ pub(super) const ASKED_FOR: &str = "
                 ORDER BY endpoint LIMIT 1)
         FROM e WHERE e.id IS NOT NULL
     )
-    SELECT w.id, w.held_until, w.rate_per_second, :now AS due_at
+    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing, :now AS due_at
     FROM e CROSS JOIN webhook_endpoints AS w ON w.id = e.id
     WHERE w.status = 'active' AND w.deleted_at IS NULL";
 
@@ -85,7 +85,12 @@ pub(crate) fn asked_for(tx: &Tx<'_>) -> Result<Vec<WaitingRow>, StoreError> {
 
 fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingRow> {
     let (due_at, held_until) = (row.get("due_at")?, row.get("held_until")?);
-    let waiting = Waiting { endpoint: row.get("id")?, due_at, rate_per_second: row.get("rate_per_second")? };
+    let waiting = Waiting {
+        endpoint: row.get("id")?,
+        due_at,
+        rate_per_second: row.get("rate_per_second")?,
+        is_failing: row.get("is_failing")?,
+    };
     Ok(WaitingRow { waiting, due_at, held_until })
 }
 

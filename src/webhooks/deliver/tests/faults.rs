@@ -118,6 +118,35 @@ async fn a_row_that_cannot_be_changed_keeps_no_other_endpoint_from_its_turn() {
     assert_eq!(world.row(stuck).await.attempts, 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_cannot_be_written_keeps_no_other_from_it() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Hang).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    let deliveries = world.events(endpoint, 4).await;
+    let trigger = "CREATE TRIGGER no BEFORE INSERT ON webhook_attempts WHEN NEW.delivery = 2
+                   BEGIN SELECT RAISE(ABORT, 'no'); END";
+    assert_eq!(deliveries[1], 2);
+    world.execute(trigger, vec![]).await;
+    let passes = world.drive();
+    receiver.got_so_many(4).await;
+    // Together, so that they are written together.
+    receiver.release(4);
+    for delivery in [deliveries[0], deliveries[2], deliveries[3]] {
+        world.becomes(delivery, "delivered").await;
+    }
+    world.stop.cancel();
+    passes.await.unwrap();
+    world.worker.drain().await;
+    assert_eq!(world.status(deliveries[1]).await, "sending", "nobody knows what became of it");
+    world.execute("DROP TRIGGER no", vec![]).await;
+    receiver.will(Play::Answer("200 X"));
+    let world = world.restart().await;
+    let report = world.run().await;
+    assert_eq!((report.interrupted, report.delivered), (1, 1));
+    assert_eq!(receiver.count(), 5);
+}
+
 #[tokio::test]
 async fn an_event_that_cannot_be_signed_is_a_failure_of_its_own() {
     let world = World::new();

@@ -35,8 +35,31 @@ async fn nine_endpoints_that_hang_do_not_delay_a_good_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_endpoints_that_hang_leave_slots_to_one_that_has_answered() {
+    let world = World::new();
+    let (good, hanging) = (Receiver::that(Play::Answer("200 X")).await, Receiver::that(Play::Hang).await);
+    let endpoint = world.endpoint(&good.url).await;
+    world.delivery(endpoint).await;
+    assert_eq!(world.run().await.delivered, 1);
+    for number in 0..50 {
+        let endpoint = world.endpoint(&format!("{}?{number}", hanging.url)).await;
+        world.events(endpoint, 10).await;
+    }
+    let passes = world.drive();
+    hanging.got_so_many(48).await;
+    let deliveries = world.events(endpoint, 100).await;
+    for delivery in deliveries {
+        world.becomes(delivery, "delivered").await;
+    }
+    assert_eq!((hanging.count(), hanging.busiest()), (48, 48), "three quarters of the slots, and not one more");
+    world.stop.cancel();
+    hanging.release(1000);
+    passes.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_never_has_more_than_its_share_under_way() {
-    let world = World::with(DeliverSettings { max_in_flight: 6, per_endpoint: 4, policy: exact() });
+    let world = World::with(DeliverSettings { max_in_flight: 8, per_endpoint: 4, policy: exact() });
     let (one, other) = (Receiver::that(Play::Hang).await, Receiver::that(Play::Hang).await);
     let (first, second) = (world.endpoint(&one.url).await, world.endpoint(&other.url).await);
     world.events(first, 50).await;
