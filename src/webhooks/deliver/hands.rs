@@ -10,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::gate::{Gate, Turn};
 use super::ready::{Ready, Shelf};
+use super::recover::Stuck;
 use super::results::Results;
 use super::{DelivererParts, Report};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{StoreError, Tx};
-use crate::webhooks::delivery::{Claim, Pick, Waiting, claim, take_up_interrupted, waiting};
+use crate::webhooks::delivery::{Claim, Pick, Waiting, claim, waiting};
 use crate::webhooks::vault::VaultError;
 
 /// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
@@ -42,6 +43,8 @@ pub(super) struct Hands {
     shelf: Shelf,
     /// Deliveries (rows) that a task of this process has: whatever the clock says, nobody takes them up.
     in_hand: Mutex<HashSet<i64>>,
+    /// Deliveries that could not be taken up.
+    pub(super) stuck: Stuck,
     /// Attempts that have ended and are not written down yet.
     pub(super) results: Results,
     /// A slot was given back, or a delivery put down.
@@ -95,6 +98,7 @@ impl Hands {
             parts,
             shelf: Shelf::default(),
             in_hand: Mutex::default(),
+            stuck: Stuck::default(),
             results: Results::default(),
             put_down: Notify::new(),
             roomy: Notify::new(),
@@ -105,27 +109,6 @@ impl Hands {
 
     pub(super) fn clock(&self) -> &Clock {
         self.parts.db.clock()
-    }
-
-    /// Takes up what was under way when a process ended.
-    pub(super) async fn recover(&self) -> Result<(), StoreError> {
-        loop {
-            let (in_hand, policy) = (self.in_hand().clone(), self.parts.settings.policy);
-            let taken = self.parts.db.settle(move |tx: &Tx<'_>| take_up_interrupted(tx, &in_hand, &policy)).await;
-            match taken {
-                Ok(0) => return Ok(()),
-                Ok(taken) => {
-                    tracing::info!(deliveries = taken, "attempts were cut off; they are made again");
-                    self.tally().interrupted += taken as u64;
-                }
-                Err(error) if error.is_store_fault() => return Err(error),
-                Err(error) => {
-                    // A row that cannot be changed keeps no other from being sent.
-                    tracing::error!(%error, "attempts that were cut off could not be taken up");
-                    return Ok(());
-                }
-            }
-        }
     }
 
     /// Takes slots, claims for them, and starts the attempts. What was seen in the turn before need not be looked for.

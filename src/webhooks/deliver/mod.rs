@@ -20,6 +20,8 @@
 //!   `src/webhooks/deliver/tests/restraint.rs::after_a_410_nothing_more_is_sent`.
 //! - What is in hand is not taken up, whatever the clock says:
 //!   `src/webhooks/deliver/tests/faults.rs::what_is_in_hand_is_not_taken_up_whatever_the_clock_says`.
+//! - A row that cannot be taken up keeps no other from it:
+//!   `src/webhooks/deliver/tests/faults.rs::a_row_that_cannot_be_taken_up_keeps_no_other_from_it_and_is_tried_again_later`.
 //! - A panic in an attempt costs that attempt: `src/webhooks/deliver/tests/faults.rs::a_panic_in_one_attempt_costs_that_attempt_only`.
 //! - An endpoint for which nothing can be signed waits, and loses no attempt:
 //!   `src/webhooks/deliver/tests/faults.rs::an_endpoint_whose_secret_does_not_open_waits_and_holds_up_nobody`.
@@ -36,6 +38,7 @@ mod attempt;
 mod gate;
 mod hands;
 pub(in crate::webhooks) mod ready;
+mod recover;
 mod results;
 #[cfg(test)]
 mod tests;

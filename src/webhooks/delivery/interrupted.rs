@@ -27,26 +27,57 @@ pub(in crate::webhooks) struct CutOff {
     pub(in crate::webhooks) under_way: UnderWay,
 }
 
-/// Takes up attempts whose lease is of another start of this program, or over, and that are not `in_hand`; how many. What
-/// is in hand is left alone whatever the clock says. Fewer than there may be are taken up at once: repeat it until it
-/// answers zero.
+/// What was taken up at once.
+#[derive(Debug, Default)]
+pub(crate) struct TakenUp {
+    /// How many attempts.
+    pub(crate) taken: usize,
+    /// Deliveries of which nothing could be written, and why. They stay as they are.
+    pub(crate) stuck: Vec<(i64, String)>,
+}
+
+/// Why nothing could be written of a delivery.
+#[derive(Debug, thiserror::Error)]
+enum Stuck {
+    #[error("taking it up panicked")]
+    Panicked,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Takes up attempts whose lease is of another start of this program, or over, but those that are `left_alone`: what is in
+/// hand, whatever the clock says, and what could not be taken up before. Each is a savepoint of its own, so that a row
+/// which cannot be read or changed costs no other. Fewer than there may be are taken up at once: repeat it, with those
+/// that were stuck left alone too, until it finds none.
 ///
 /// # Errors
-/// The store's.
-pub(crate) fn take_up_interrupted(tx: &Tx<'_>, in_hand: &HashSet<i64>, policy: &Policy) -> Result<usize, StoreError> {
+/// The store's, when the transaction as a whole no longer stands.
+pub(crate) fn take_up_interrupted(
+    tx: &Tx<'_>,
+    left_alone: &HashSet<i64>,
+    policy: &Policy,
+) -> Result<TakenUp, StoreError> {
     let latest = tx.now().saturating_add(LONGEST_LEASE_MS);
-    // Those in hand may be among them, and must not keep others out.
-    let found = sql::finish::cut_off(tx, latest, in_hand.len().saturating_add(BATCH))?;
-    let mut taken = 0;
-    for cut_off in found.iter().filter(|cut_off| !in_hand.contains(&cut_off.delivery)) {
-        sql::finish::settle(tx, cut_off.delivery, &after_interruption(tx.now(), &cut_off.under_way, policy))?;
-        sql::finish::journal(tx, &journaled(cut_off))?;
-        taken += 1;
+    // Those left alone may be among them, and must not keep others out.
+    let found = sql::finish::cut_off(tx, latest, left_alone.len().saturating_add(BATCH))?;
+    let mut all = TakenUp::default();
+    for delivery in found.into_iter().filter(|delivery| !left_alone.contains(delivery)) {
+        match tx.attempt(|| Stuck::Panicked, || take_up(tx, delivery, policy))? {
+            Ok(()) => all.taken += 1,
+            Err(stuck) => all.stuck.push((delivery, stuck.to_string())),
+        }
     }
-    if taken > 0 {
+    if all.taken > 0 {
         tx.wake(crate::webhooks::DELIVERIES);
     }
-    Ok(taken)
+    Ok(all)
+}
+
+fn take_up(tx: &Tx<'_>, delivery: i64, policy: &Policy) -> Result<(), Stuck> {
+    let cut_off = sql::finish::load_cut_off(tx, delivery)?;
+    sql::finish::settle(tx, delivery, &after_interruption(tx.now(), &cut_off.under_way, policy))?;
+    sql::finish::journal(tx, &journaled(&cut_off))?;
+    Ok(())
 }
 
 /// At once again, by whatever caused the attempt; after too many in a row, what a person asked for is given up, and the

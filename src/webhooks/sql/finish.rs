@@ -26,10 +26,13 @@ pub(super) const FIND_UNDER_WAY: &str = "
     WHERE d.id = :delivery AND d.status = 'sending' AND d.attempts = :number";
 
 pub(super) const CUT_OFF: &str = "
-    SELECT id, attempts, claimed_at, step, interruptions, next_attempt_at, resumes
-    FROM webhook_deliveries INDEXED BY webhook_deliveries_sending
+    SELECT id FROM webhook_deliveries INDEXED BY webhook_deliveries_sending
     WHERE status = 'sending' AND (lease_boot <> :boot OR locked_until <= :now OR locked_until > :latest)
     ORDER BY locked_until LIMIT :limit";
+
+pub(super) const CUT_OFF_ONE: &str = "
+    SELECT id, attempts, claimed_at, step, interruptions, next_attempt_at, resumes
+    FROM webhook_deliveries WHERE id = :delivery";
 
 pub(super) const SETTLE: &str = "
     UPDATE webhook_deliveries
@@ -76,11 +79,17 @@ fn condition(row: &Row<'_>) -> rusqlite::Result<Condition> {
     })
 }
 
-/// Attempts whose lease is of another boot, over, or ends after `latest`.
-pub(crate) fn cut_off(tx: &Tx<'_>, latest: UnixMs, limit: usize) -> Result<Vec<CutOff>, StoreError> {
+/// Deliveries of attempts whose lease is of another boot, over, or ends after `latest`. Only the rows: what is in one that
+/// cannot be read is nobody else's loss.
+pub(crate) fn cut_off(tx: &Tx<'_>, latest: UnixMs, limit: usize) -> Result<Vec<i64>, StoreError> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let params = named_params! { ":boot": tx.boot(), ":now": tx.now(), ":latest": latest, ":limit": limit };
-    tx.query_all(CUT_OFF, params, |row| {
+    tx.query_all(CUT_OFF, params, |row| row.get("id"))
+}
+
+/// The attempt of a delivery that was cut off.
+pub(crate) fn load_cut_off(tx: &Tx<'_>, delivery: i64) -> Result<CutOff, StoreError> {
+    tx.query_one(CUT_OFF_ONE, named_params! { ":delivery": delivery }, |row| {
         Ok(CutOff {
             delivery: row.get("id")?,
             number: row.get("attempts")?,

@@ -68,6 +68,7 @@ pub(super) fn plans() -> Vec<(&'static str, &'static [&'static str])> {
         (endpoints::LIST, &["webhook_endpoints_of_tenant (tenant_id=? AND id>?)"]),
         (fanout::IS_UNFINISHED, &["sqlite_autoindex_webhook_deliveries_1 (message=?)"]),
         (finish::CUT_OFF, &["webhook_deliveries_sending"]),
+        (finish::CUT_OFF_ONE, &[BY_ROW]),
         (finish::FIND_UNDER_WAY, &["SEARCH d USING INTEGER PRIMARY KEY", "SEARCH w USING INTEGER PRIMARY KEY"]),
         (finish::MARK_DELIVERED, &[BY_ROW, "webhook_endpoints USING INTEGER PRIMARY KEY"]),
         (finish::SETTLE, &[BY_ROW]),

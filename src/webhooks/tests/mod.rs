@@ -175,7 +175,7 @@ impl World {
 
     async fn take_up(&self, in_hand: &[i64]) -> usize {
         let (in_hand, policy): (HashSet<i64>, _) = (in_hand.iter().copied().collect(), self.policy);
-        self.write(move |tx| take_up_interrupted(tx, &in_hand, &policy).unwrap()).await
+        self.write(move |tx| take_up_interrupted(tx, &in_hand, &policy).unwrap().taken).await
     }
 }
 

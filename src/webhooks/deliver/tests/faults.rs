@@ -148,6 +148,55 @@ async fn a_result_that_cannot_be_written_keeps_no_other_from_it() {
 }
 
 #[tokio::test]
+async fn a_row_that_cannot_be_taken_up_keeps_no_other_from_it_and_is_tried_again_later() {
+    let spoilt = [
+        "CREATE TRIGGER no BEFORE UPDATE ON webhook_deliveries WHEN OLD.id = 2 BEGIN SELECT RAISE(ABORT, 'no'); END",
+        // The number of its journal is taken.
+        "INSERT INTO webhook_attempts (delivery, number, trigger, started_at) VALUES (2, 1, 'schedule', 1)",
+        // As a program with the checks switched off may write it: it cannot even be read.
+        "UPDATE webhook_deliveries SET claimed_at = NULL WHERE id = 2",
+    ];
+    for spoil in spoilt {
+        let world = World::new();
+        let receiver = Receiver::that(Play::Answer("200 X")).await;
+        let endpoint = world.endpoint(&receiver.url).await;
+        world.events(endpoint, 4).await;
+        world.execute("PRAGMA ignore_check_constraints = 1", vec![]).await;
+        let cut_off =
+            "UPDATE webhook_deliveries SET status = 'sending', attempts = 1, claimed_at = 1, lease_boot = 'x',
+                       locked_until = id, next_attempt_at = NULL";
+        world.execute(cut_off, vec![]).await;
+        world.execute(spoil, vec![]).await;
+        let report = world.run().await;
+        assert_eq!((report.interrupted, report.delivered), (3, 3), "{spoil}");
+        assert_eq!(world.status(2).await, "sending", "{spoil}");
+        // It is left alone for a while, and then it is as if it were met for the first time.
+        world.execute("DROP TRIGGER IF EXISTS no", vec![]).await;
+        world.execute("DELETE FROM webhook_attempts WHERE delivery = 2", vec![]).await;
+        world.execute("UPDATE webhook_deliveries SET claimed_at = 1 WHERE id = 2", vec![]).await;
+        assert_eq!(world.run().await.interrupted, 0, "{spoil}");
+        world.clock.advance(Duration::from_secs(60));
+        assert_eq!(world.run().await.delivered, 1, "{spoil}");
+    }
+}
+
+#[tokio::test]
+async fn more_rows_that_cannot_be_taken_up_than_a_batch_has_keep_no_other_from_it() {
+    let world = World::new();
+    let receiver = Receiver::that(Play::Answer("200 X")).await;
+    let endpoint = world.endpoint(&receiver.url).await;
+    world.events(endpoint, 502).await;
+    let cut_off = "UPDATE webhook_deliveries SET status = 'sending', attempts = 1, claimed_at = 1, lease_boot = 'x',
+                   locked_until = id, next_attempt_at = NULL";
+    world.execute(cut_off, vec![]).await;
+    let trigger = "CREATE TRIGGER no BEFORE UPDATE ON webhook_deliveries WHEN OLD.id <= 500
+                   BEGIN SELECT RAISE(ABORT, 'no'); END";
+    world.execute(trigger, vec![]).await;
+    let report = world.run().await;
+    assert_eq!((report.interrupted, report.delivered), (2, 2));
+}
+
+#[tokio::test]
 async fn an_event_that_cannot_be_signed_is_a_failure_of_its_own() {
     let world = World::new();
     let receiver = Receiver::that(Play::Answer("200 X")).await;
