@@ -14,6 +14,8 @@
 //!   one: `src/webhooks/egress/tests/mod.rs::no_address_or_spelling_of_the_table_is_let_through`.
 //! - Public addresses are allowed: `src/webhooks/egress/tests/mod.rs::public_addresses_are_allowed`.
 //! - This machine's own addresses are refused, also public ones: `src/webhooks/egress/tests/mod.rs::our_own_addresses_are_refused`.
+//! - An address of which the system does not say whether it is our own is not dialled:
+//!   `src/webhooks/egress/tests/mod.rs::an_address_that_may_be_our_own_is_not_permitted`.
 //! - A name with one address that is not public among public ones is not dialled, nor one whose answer changes:
 //!   `src/webhooks/transport/tests/guard.rs::a_name_with_one_private_address_among_public_ones_is_not_dialled`,
 //!   `src/webhooks/transport/tests/guard.rs::a_name_that_answers_public_and_then_private_is_refused_the_second_time`.
@@ -39,7 +41,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use self::own::Own;
+use self::own::{Own, Whose};
 pub(crate) use self::url::{Host, UrlFault};
 
 /// What the operator allows.
@@ -51,6 +53,17 @@ pub(crate) struct EgressPolicy {
     pub(crate) allow_networks: Vec<IpNet>,
     /// `http`, every port, and this machine's loopback; for `dev`.
     pub(crate) allow_insecure: bool,
+}
+
+/// What is said of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It may be dialled.
+    Permitted,
+    /// The rules forbid it.
+    Refused,
+    /// It may be this machine's own: the system did not say. It is not dialled, and nobody but this machine is to blame.
+    Untold,
 }
 
 /// The judge of where a webhook may go; clones share it.
@@ -71,6 +84,12 @@ impl Egress {
         Self::with(policy, Own::ask_the_system())
     }
 
+    /// A judge whom the system does not tell which addresses are our own.
+    #[cfg(test)]
+    pub(crate) fn untold(policy: EgressPolicy) -> Self {
+        Self::with(policy, Own::Untold)
+    }
+
     fn with(policy: EgressPolicy, own: Own) -> Self {
         let networks = policy.allow_networks.into_iter().map(ranges::canonical).collect();
         let EgressPolicy { ports, allow_insecure, .. } = policy;
@@ -79,18 +98,31 @@ impl Egress {
 
     /// Whether this address may be dialled.
     pub(crate) fn permits(&self, address: IpAddr) -> bool {
+        self.judge(address) == Judgement::Permitted
+    }
+
+    /// The same, and whose fault it is if not.
+    pub(crate) fn judge(&self, address: IpAddr) -> Judgement {
         let address = address.to_canonical();
         let listed = self.lists(address);
-        if address.is_loopback() {
-            return listed || self.0.allow_insecure;
-        }
-        // An operator who lists such a range (that of their NAT64, say) allows the way and not what lies behind it.
-        if let Some(inner) = ranges::embedded(address) {
-            return listed && self.permits(inner.into());
-        }
+        let is_allowed = match ranges::embedded(address) {
+            _ if address.is_loopback() => listed || self.0.allow_insecure,
+            // An operator who lists such a range (that of their NAT64, say) allows the way and not what lies behind it.
+            Some(inner) if listed => return self.judge(inner.into()),
+            Some(_) => false,
+            None => listed || ranges::is_public(address),
+        };
         // A network that happens to hold this machine too does not allow it: its administration listens there. An
         // operator who means it lists that one address.
-        (listed || ranges::is_public(address)) && (self.lists_alone(address) || !self.0.own.holds(address))
+        match is_allowed {
+            false => Judgement::Refused,
+            true if address.is_loopback() || self.lists_alone(address) => Judgement::Permitted,
+            true => match self.0.own.whose(address) {
+                Whose::Others => Judgement::Permitted,
+                Whose::Ours => Judgement::Refused,
+                Whose::Untold => Judgement::Untold,
+            },
+        }
     }
 
     fn permits_loopback(&self) -> bool {

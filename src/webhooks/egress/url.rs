@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use url::Url;
 
-use super::Egress;
+use super::{Egress, Judgement};
 
 /// The most characters of a URL, as it comes and as it is stored.
 pub(super) const LONGEST_URL: usize = 2048;
@@ -112,8 +112,9 @@ impl Egress {
 
     fn check_host(&self, url: &mut Url) -> Result<(), UrlFault> {
         match Host::of(url).ok_or(UrlFault::Host)? {
-            Host::Address(address) if self.permits(address) => Ok(()),
-            Host::Address(_) => Err(UrlFault::NotPublic),
+            Host::Address(address) if self.judge(address) == Judgement::Refused => Err(UrlFault::NotPublic),
+            // It is judged again before it is dialled, by when the system may say whose it is.
+            Host::Address(_) => Ok(()),
             Host::Name => {
                 let name = url.host_str().unwrap_or_default();
                 // The dot at the end says that the name is complete. Certificates and `Host` headers do without it.

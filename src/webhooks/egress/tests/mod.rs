@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use super::own::Own;
 use super::url::LONGEST_URL;
-use super::{Egress, EgressPolicy, UrlFault};
+use super::{Egress, EgressPolicy, Judgement, UrlFault};
 
 /// The defaults, on a machine without addresses of its own.
 fn strict() -> Egress {
@@ -157,6 +157,20 @@ fn our_own_addresses_are_refused() {
     assert!(!egress.permits(ip("::ffff:93.184.216.34")));
     assert!(egress.permits(ip("93.184.216.35")));
     assert_eq!(egress.check_url("https://93.184.216.34/"), Err(UrlFault::NotPublic));
+}
+
+#[test]
+fn an_address_that_may_be_our_own_is_not_permitted() {
+    let listed = ["10.1.0.0/16", "10.2.0.5/32"].map(|network| network.parse().unwrap()).to_vec();
+    let egress = Egress::untold(EgressPolicy { allow_networks: listed, ..EgressPolicy::default() });
+    for address in ["93.184.216.34", "2606:4700::1", "10.1.0.5", "::ffff:93.184.216.34"] {
+        assert!(!egress.permits(ip(address)), "{address}");
+        assert_eq!(egress.judge(ip(address)), Judgement::Untold, "{address}");
+    }
+    // What the rules say of by themselves needs no answer of the system.
+    assert_eq!(egress.judge(ip("10.2.0.5")), Judgement::Permitted);
+    assert_eq!(egress.judge(ip("169.254.169.254")), Judgement::Refused);
+    assert!(egress.check_url("https://93.184.216.34/").is_ok(), "who writes it is not told of our trouble");
 }
 
 #[test]
