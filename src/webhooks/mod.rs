@@ -24,8 +24,12 @@
 //! - The event's data is sent byte for byte: `src/webhooks/fanout.rs::the_body_has_its_fields_in_order_and_the_data_byte_for_byte`.
 //! - Each resend that was accepted is followed by an attempt that begins after it:
 //!   `src/webhooks/tests/endings.rs::a_resend_of_what_is_being_sent_is_an_attempt_after_that_one`.
-//! - Nothing is held against an endpoint that is our own fault:
-//!   `src/webhooks/tests/endings.rs::an_attempt_that_fails_by_our_own_fault_is_as_one_that_was_cut_off`.
+//! - An attempt that was cut off, or that could not be begun for want of a descriptor, a thread, a turn at the resolver or
+//!   something to sign, is held against no endpoint. It is made again at once, and after three in a row by the schedule:
+//!   `src/webhooks/tests/endings.rs::an_attempt_that_fails_by_our_own_fault_is_as_one_that_was_cut_off`,
+//!   `src/webhooks/deliver/tests/faults.rs::an_event_that_cannot_be_signed_is_not_the_endpoints_failure`,
+//!   `src/webhooks/deliver/tests/faults.rs::a_lookup_that_never_began_is_not_the_endpoints_failure`,
+//!   `src/webhooks/transport/tests/shortage.rs::without_a_descriptor_nothing_is_the_receivers_failure`.
 //! - During a rotation old and new secrets sign, each for its own time:
 //!   `src/webhooks/tests/secrets.rs::a_second_rotation_has_a_time_of_its_own_and_leaves_that_of_the_first`.
 //! - A copy of the database alone signs nothing, and a secret opens for its own endpoint only:
@@ -47,6 +51,10 @@
 //! - A clock that jumps back: what was to be done under the other clock is not waited for
 //!   (`src/webhooks/tests/claims.rs::times_of_another_clock_hold_nothing_up`).
 //!
+//! - What looks like a receiver's failure is counted as one, also where it is this machine's: its line or its name server is
+//!   down, or the operator has tightened what is allowed. An endpoint for which that lasts as long as
+//!   `webhooks.disable_after` is disabled (`src/webhooks/tests/trouble.rs::what_looks_like_the_receivers_failure_is_counted_whoever_is_to_blame`).
+//!
 //! # Not here
 //! No order among deliveries. No second rule for success: 2xx is, whatever the body says. No change of a body between
 //! attempts, and no headers that a tenant chooses. Which events there are is the outbox's.
@@ -66,6 +74,7 @@ pub(crate) mod prune;
 pub(crate) mod recover;
 mod resolve;
 mod response;
+mod shortage;
 pub(crate) mod signature;
 mod sql;
 pub(crate) mod sweep;

@@ -32,7 +32,7 @@ pub(crate) enum ErrorClass {
     Http5xx,
     /// A connection was made, and what came over it, if anything, is no answer.
     Protocol,
-    /// Our process ended meanwhile; what came of it is unknown.
+    /// Our process ended meanwhile, and what came of it is unknown; or, for a reason of ours, it could not be begun.
     Interrupted,
 }
 

@@ -2,15 +2,40 @@
 //! server likes; were it run where database reads are, somebody's broken name server would stop everything.
 
 mod lookups;
+mod paces;
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::lookups::Lookups;
 
-/// A name that led to no address.
+/// Why a name led to no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the name could not be looked up")]
-pub(crate) struct NoAddress;
+pub(crate) enum NoAddress {
+    /// It has none, or nobody could say.
+    #[error("the name could not be looked up")]
+    Unknown,
+    /// Nobody was asked: this machine was short of what that takes.
+    #[error("the name was not looked up")]
+    NotAsked,
+}
+
+/// Whether a lookup has begun: until then it waits for others of ours, and whoever loses patience has nothing to hold
+/// against the name. Clones are of the same lookup.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether it has.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 /// Who looks names up; clones share it.
 #[derive(Clone, Debug)]
@@ -19,7 +44,7 @@ pub(crate) enum Resolver {
     System(Lookups),
     /// A test's answers.
     #[cfg(test)]
-    Scripted(std::sync::Arc<Script>),
+    Scripted(Arc<Script>),
 }
 
 impl Resolver {
@@ -29,17 +54,17 @@ impl Resolver {
     }
 
     /// Every address of the name, in the order in which they are to be tried; never none. May take as long as name
-    /// servers do: the caller has the deadline.
+    /// servers do, after it has `begun`: the caller has the deadline.
     ///
     /// # Errors
-    /// There is none, or nobody could say.
-    pub(crate) async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, NoAddress> {
+    /// [`NoAddress`].
+    pub(crate) async fn resolve(&self, name: &str, begun: &Begun) -> Result<Vec<IpAddr>, NoAddress> {
         let found = match self {
-            Self::System(lookups) => lookups.find(name).await?,
+            Self::System(lookups) => lookups.find(name, begun).await?,
             #[cfg(test)]
-            Self::Scripted(script) => script.next(name).await?,
+            Self::Scripted(script) => script.next(name, begun).await?,
         };
-        if found.is_empty() { Err(NoAddress) } else { Ok(found) }
+        if found.is_empty() { Err(NoAddress::Unknown) } else { Ok(found) }
     }
 }
 
@@ -58,6 +83,8 @@ pub(crate) enum Line {
     Addresses(Vec<IpAddr>),
     Fails,
     Hangs,
+    /// It never begins.
+    Waits,
     Panics,
 }
 
@@ -71,18 +98,21 @@ impl Script {
         self.asked.lock().unwrap().clone()
     }
 
-    async fn next(&self, name: &str) -> Result<Vec<IpAddr>, NoAddress> {
+    async fn next(&self, name: &str, begun: &Begun) -> Result<Vec<IpAddr>, NoAddress> {
         self.asked.lock().unwrap().push(name.to_owned());
         let line = {
             let mut answers = self.answers.lock().unwrap();
-            let lines = answers.get_mut(name).ok_or(NoAddress)?;
+            let lines = answers.get_mut(name).ok_or(NoAddress::Unknown)?;
             if lines.len() > 1 { lines.pop_front() } else { lines.front().cloned() }
         };
+        if !matches!(line, Some(Line::Waits)) {
+            begun.set();
+        }
         match line {
             Some(Line::Addresses(addresses)) => Ok(addresses),
             Some(Line::Panics) => panic!("on purpose"),
-            Some(Line::Hangs) => std::future::pending().await,
-            Some(Line::Fails) | None => Err(NoAddress),
+            Some(Line::Hangs | Line::Waits) => std::future::pending().await,
+            Some(Line::Fails) | None => Err(NoAddress::Unknown),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 
 use super::guard::NotDialled;
 use crate::webhooks::response::ErrorClass;
+use crate::webhooks::shortage::is_shortage;
 
 pub(super) fn class_of(error: &reqwest::Error) -> ErrorClass {
     let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
@@ -13,10 +14,16 @@ pub(super) fn class_of(error: &reqwest::Error) -> ErrorClass {
         return match why {
             NotDialled::Unknown => ErrorClass::Dns,
             NotDialled::NotPublic => ErrorClass::Blocked,
+            NotDialled::Untold => ErrorClass::Interrupted,
         };
     }
     if error.is_timeout() {
         return ErrorClass::Timeout;
+    }
+    // A connection for which this machine had no descriptor was never asked for.
+    let is_short = |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_shortage);
+    if error.is_connect() && causes().any(is_short) {
+        return ErrorClass::Interrupted;
     }
     // TLS reports what it does not accept as invalid data, also after the handshake; a socket itself never does.
     let is_invalid = |cause: &(dyn Error + 'static)| {

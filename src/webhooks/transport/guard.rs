@@ -1,18 +1,25 @@
 //! The resolver inside the HTTP client: it hands out judged addresses only, so that what is checked is what is dialled.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::webhooks::egress::Egress;
-use crate::webhooks::resolve::Resolver;
+use crate::webhooks::egress::{Egress, Judgement};
+use crate::webhooks::resolve::{Begun, NoAddress, Resolver};
+
+/// What is noted of the request of a task.
+#[derive(Debug, Default)]
+struct Watch {
+    /// The address that the client was given to dial. The client tells it only of requests that were answered.
+    dialled: Cell<Option<IpAddr>>,
+    /// The lookup that the client asked for last, and that has not ended.
+    lookup: RefCell<Option<Begun>>,
+}
 
 tokio::task_local! {
-    /// The address that the client was given to dial for the request of this task. The client tells it only of requests
-    /// that were answered.
-    static DIALLED: Cell<Option<IpAddr>>;
+    static WATCH: Watch;
 }
 
 /// Why the client got no address.
@@ -24,6 +31,9 @@ pub(super) enum NotDialled {
     /// It leads to an address that is not public.
     #[error("the name leads to an address that is not public")]
     NotPublic,
+    /// This machine could not find out where it leads, or whether that is this machine itself.
+    #[error("it could not be found out where the name leads")]
+    Untold,
 }
 
 #[derive(Debug)]
@@ -42,13 +52,24 @@ impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let (egress, resolver) = (self.egress.clone(), self.resolver.clone());
         Box::pin(async move {
-            let addresses = resolver.resolve(name.as_str()).await.map_err(|_| NotDialled::Unknown)?;
+            let begun = Begun::default();
+            // A connection that nobody waits for any more is dialled in a task of its own.
+            let _ = WATCH.try_with(|watch| watch.lookup.replace(Some(begun.clone())));
+            let found = resolver.resolve(name.as_str(), &begun).await;
+            let _ = WATCH.try_with(|watch| watch.lookup.take());
+            let addresses = found.map_err(|why| match why {
+                NoAddress::Unknown => NotDialled::Unknown,
+                NoAddress::NotAsked => NotDialled::Untold,
+            })?;
             // One that may not be dialled spoils the others: who mixes them is trying out which one we take.
-            if !addresses.iter().all(|address| egress.permits(*address)) {
+            let judged: Vec<_> = addresses.iter().map(|address| egress.judge(*address)).collect();
+            if judged.contains(&Judgement::Refused) {
                 return Err(NotDialled::NotPublic.into());
             }
-            // A connection that nobody waits for any more is dialled in a task of its own.
-            let _ = DIALLED.try_with(|dialled| dialled.set(addresses.first().copied()));
+            if judged.contains(&Judgement::Untold) {
+                return Err(NotDialled::Untold.into());
+            }
+            let _ = WATCH.try_with(|watch| watch.dialled.set(addresses.first().copied()));
             // Port 0 is replaced by that of the URL.
             let dialled = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok::<Addrs, _>(Box::new(dialled))
@@ -56,12 +77,17 @@ impl Resolve for Guard {
     }
 }
 
-/// Runs a request so that [`dialled`] can be asked at its end.
+/// Runs a request so that [`dialled`] and [`is_in_line`] can be asked at its end.
 pub(super) fn watching<F: Future>(request: F) -> impl Future<Output = F::Output> {
-    DIALLED.scope(Cell::new(None), request)
+    WATCH.scope(Watch::default(), request)
 }
 
 /// The first of the addresses that the client was given for this request; of several, it is the one tried first.
 pub(super) fn dialled() -> Option<IpAddr> {
-    DIALLED.try_with(Cell::get).ok().flatten()
+    WATCH.try_with(|watch| watch.dialled.get()).ok().flatten()
+}
+
+/// Whether this request waits for a lookup that has not begun.
+pub(super) fn is_in_line() -> bool {
+    WATCH.try_with(|watch| watch.lookup.borrow().as_ref().is_some_and(|begun| !begun.is_set())).unwrap_or_default()
 }

@@ -14,6 +14,10 @@
 //!   `src/webhooks/transport/tests/tls.rs::only_a_valid_certificate_for_the_name_is_spoken_to`.
 //! - No proxy, cookie, referer or redirect: `src/webhooks/transport/tests/guard.rs::a_redirect_is_a_failure_and_is_never_followed`.
 //!
+//! - What could not be begun, for want of a descriptor, a thread or a turn at the resolver, is told as interrupted and not
+//!   as the receiver's failure: `src/webhooks/transport/tests/shortage.rs::without_a_descriptor_nothing_is_the_receivers_failure`,
+//!   `src/webhooks/transport/tests/shortage.rs::a_lookup_that_never_began_is_not_the_receivers_failure`.
+//!
 //! **Not here.** No repeats (but what a connection that was closed beforehand never carried), no signing, no file.
 
 mod classify;
@@ -34,8 +38,8 @@ use url::Url;
 use self::guard::Guard;
 use self::warm::Warm;
 use super::attempt::Outcome;
-use super::egress::{Egress, Host, UrlFault};
-use super::resolve::Resolver;
+use super::egress::{Egress, Host, Judgement, UrlFault};
+use super::resolve::{Begun, Resolver};
 use super::response::{ErrorClass, KEPT, kept, retry_after};
 use crate::kernel::clock::Clock;
 
@@ -223,8 +227,9 @@ impl Transport {
     pub(crate) async fn check_url(&self, text: &str) -> Result<(), UrlFault> {
         let url = self.egress.check_url(text)?;
         if let Some(url::Host::Domain(name)) = url.host()
-            && let Ok(Ok(found)) = tokio::time::timeout(LOOK_FIRST, self.resolver.resolve(name)).await
-            && !found.iter().all(|address| self.egress.permits(*address))
+            && let Ok(Ok(found)) =
+                tokio::time::timeout(LOOK_FIRST, self.resolver.resolve(name, &Begun::default())).await
+            && found.iter().any(|address| self.egress.judge(*address) == Judgement::Refused)
         {
             return Err(UrlFault::NotPublic);
         }
@@ -235,8 +240,11 @@ impl Transport {
     pub(crate) async fn post(&self, target: &Target, headers: &WebhookHeaders<'_>, body: Vec<u8>) -> Answer {
         // The client asks no resolver about an address in figures.
         let dialled = match target.host {
-            Host::Address(address) if !self.egress.permits(address) => return Answer::blocked(),
-            Host::Address(address) => Some(address),
+            Host::Address(address) => match self.egress.judge(address) {
+                Judgement::Permitted => Some(address),
+                Judgement::Refused => return Answer::blocked(),
+                Judgement::Untold => return Answer::failed(ErrorClass::Interrupted),
+            },
             Host::Name => None,
         };
         let began = Instant::now();
@@ -246,14 +254,18 @@ impl Transport {
         let request = async {
             let sent = self.request(target, headers, body, connection);
             let answer = tokio::time::timeout_at(deadline, sent).await;
-            (answer, guard::dialled())
+            (answer, guard::dialled(), guard::is_in_line())
         };
-        let (answer, asked) = guard::watching(request).await;
+        let (answer, asked, is_in_line) = guard::watching(request).await;
         let response = match answer {
+            // Lookups of other names were in its way: the receiver has heard nothing of it.
+            Err(_) | Ok(Err(ErrorClass::Timeout)) if is_in_line => {
+                return Answer::lost(ErrorClass::Interrupted, began.elapsed(), None);
+            }
             Ok(Ok(response)) => response,
             Ok(Err(class)) => {
-                // What was refused or not found was not dialled.
-                let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked);
+                // What was refused, not found or not begun was not dialled.
+                let is_dialled = !matches!(class, ErrorClass::Dns | ErrorClass::Blocked | ErrorClass::Interrupted);
                 let at = dialled.or(asked).or_else(|| target.last()).filter(|_| is_dialled);
                 return Answer::lost(class, began.elapsed(), at);
             }

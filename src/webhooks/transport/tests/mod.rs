@@ -2,6 +2,7 @@
 
 mod answers;
 mod guard;
+mod shortage;
 mod tls;
 
 use std::future::Future;
