@@ -95,7 +95,8 @@ pub(super) struct Journaled<'a> {
     pub(super) resolved_ip: Option<String>,
 }
 
-/// Journals an attempt of the test button. That of an endpoint which is gone meanwhile is not kept.
+/// Journals an attempt of the test button. That of an endpoint which is gone meanwhile is not kept, nor one that could not
+/// be made: nothing was sent.
 ///
 /// # Errors
 /// The store's.
@@ -106,6 +107,9 @@ pub(crate) fn record_test(
     started_at: UnixMs,
     outcome: &Outcome,
 ) -> Result<(), StoreError> {
+    if outcome.error == Some(ErrorClass::Interrupted) {
+        return Ok(());
+    }
     sql::probe::insert(tx, endpoint, message_id, started_at, outcome).map(|_| ())
 }
 

@@ -68,7 +68,7 @@ pub(crate) async fn test(db: &Db, tools: Tools<'_>, tenant: &TenantId, endpoint_
             };
             (answer, signature)
         }
-        Err(_) => (Answer::failed(ErrorClass::Protocol), String::new()),
+        Err(_) => (Answer::failed(ErrorClass::Interrupted), String::new()),
     };
     let (endpoint, message_id, outcome) = (destination.endpoint, event.event_id.clone(), answer.outcome.clone());
     // Of what was sent there is to be a trace, also while the disk is low.

@@ -40,7 +40,7 @@ impl Hands {
         let id = claim.message.event_id.as_str();
         let Ok(signature) = sign(&ready.keys, id, at_s, &body) else {
             tracing::error!(delivery.id = %claim.id(), "an event cannot be signed");
-            return Answer::failed(ErrorClass::Protocol).outcome;
+            return Answer::failed(ErrorClass::Interrupted).outcome;
         };
         let headers = WebhookHeaders { id, at_s, signature: &signature };
         self.parts.transport.post(target, &headers, body).await.outcome

@@ -1,5 +1,6 @@
 //! What a failed attempt means for its endpoint: it is gone, wants to be left alone, or has had nothing for so long that
-//! its owner is warned and, later, nothing more is sent there. What is our own fault never counts.
+//! its owner is warned and, later, nothing more is sent there. What is known to be our own fault
+//! (`ErrorClass::Interrupted`) does not come here.
 
 use super::claim::believed;
 use super::finish::is_same_address;

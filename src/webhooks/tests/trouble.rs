@@ -172,6 +172,17 @@ async fn a_success_writes_nothing_to_an_endpoint_that_does_not_fail() {
 }
 
 #[tokio::test]
+async fn what_looks_like_the_receivers_failure_is_counted_whoever_is_to_blame() {
+    for (class, counts) in ErrorClass::ALL.map(|class| (class, class != ErrorClass::Interrupted)) {
+        let world = World::new();
+        let endpoint = world.endpoint().await;
+        world.event(1).await;
+        world.attempt(&endpoint, outcome(None, Some(class))).await;
+        assert_eq!(world.look_at(&endpoint).await.failing_since, counts.then_some(START), "{class:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_failure_noted_under_another_clock_is_not_counted_from_there() {
     let world = World::new();
     let endpoint = world.endpoint().await;

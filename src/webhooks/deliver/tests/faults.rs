@@ -197,14 +197,30 @@ async fn more_rows_that_cannot_be_taken_up_than_a_batch_has_keep_no_other_from_i
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_signed_is_a_failure_of_its_own() {
+async fn an_event_that_cannot_be_signed_is_not_the_endpoints_failure() {
     let world = World::new();
     let receiver = Receiver::that(Play::Answer("200 X")).await;
     let endpoint = world.endpoint(&receiver.url).await;
     let delivery = world.event("evt.with.dots", "{}", &[endpoint]).await[0];
-    assert_eq!(world.run().await.again, 1);
-    assert_eq!(world.row(delivery).await.last_error.as_deref(), Some("protocol"));
-    assert_eq!(receiver.count(), 0);
+    // At once again, and by the schedule after the third time.
+    assert_eq!(world.run().await.again, 3);
+    let row = world.row(delivery).await;
+    assert_eq!((row.last_error.as_deref(), row.next_attempt_at), (Some("interrupted"), Some(START + 5000)));
+    assert_eq!((receiver.count(), world.failing(endpoint).await), (0, false));
+}
+
+#[tokio::test]
+async fn a_lookup_that_never_began_is_not_the_endpoints_failure() {
+    let world = World::impatient();
+    world.script.will("waits.example", Line::Waits);
+    world.script.will("hangs.example", Line::Hangs);
+    let waits = world.endpoint("http://waits.example/").await;
+    let hangs = world.endpoint("http://hangs.example/").await;
+    let deliveries = [world.delivery(waits).await, world.delivery(hangs).await];
+    assert_eq!(world.run().await.again, 4);
+    assert_eq!(world.journal(deliveries[0]).await, vec![Some("interrupted".to_owned()); 3]);
+    assert_eq!(world.journal(deliveries[1]).await, [Some("timeout".to_owned())]);
+    assert_eq!([world.failing(waits).await, world.failing(hangs).await], [false, true]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -181,6 +181,7 @@ struct World {
     vault: Vault,
     script: Arc<Script>,
     settings: DeliverSettings,
+    timeout: Duration,
     worker: Arc<Deliverer>,
     stop: CancellationToken,
 }
@@ -190,25 +191,39 @@ impl World {
         Self::with(DeliverSettings { max_in_flight: 64, per_endpoint: 4, policy: exact() })
     }
 
+    /// One whose requests may take a moment only.
+    fn impatient() -> Self {
+        let settings = DeliverSettings { max_in_flight: 64, per_endpoint: 4, policy: exact() };
+        Self::waiting_for(Duration::from_millis(200), settings)
+    }
+
     fn with(settings: DeliverSettings) -> Self {
+        Self::waiting_for(PATIENCE, settings)
+    }
+
+    fn waiting_for(timeout: Duration, settings: DeliverSettings) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::stopped_at(START);
         let db = open(dir.path(), &clock);
         let vault = Vault::at(dir.path());
         let script = Arc::new(Script::default());
-        let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings)));
-        Self { dir, db, clock, vault, script, settings, worker, stop: CancellationToken::new() }
+        let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings, timeout)));
+        Self { dir, db, clock, vault, script, settings, timeout, worker, stop: CancellationToken::new() }
     }
 
     /// The process ends, whatever is under way, and another one begins.
     async fn restart(self) -> Self {
         self.db.close().await;
-        let Self { dir, clock, settings, .. } = self;
+        let Self { dir, clock, settings, timeout, .. } = self;
         let db = open(dir.path(), &clock);
         let vault = Vault::at(dir.path());
         let script = Arc::new(Script::default());
-        let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings)));
-        Self { dir, db, clock, vault, script, settings, worker, stop: CancellationToken::new() }
+        let worker = Arc::new(Deliverer::open(parts(&db, &vault, &script, settings, timeout)));
+        Self { dir, db, clock, vault, script, settings, timeout, worker, stop: CancellationToken::new() }
+    }
+
+    fn parts(&self) -> DelivererParts {
+        parts(&self.db, &self.vault, &self.script, self.settings, self.timeout)
     }
 
     async fn execute(&self, sql: &'static str, params: Vec<rusqlite::types::Value>) -> i64 {
@@ -292,6 +307,12 @@ impl World {
         self.db.read(read).await.unwrap()
     }
 
+    /// Whether a failure is held against the endpoint.
+    async fn failing(&self, endpoint: i64) -> bool {
+        let sql = "SELECT failing_since IS NOT NULL FROM webhook_endpoints WHERE id = ?1";
+        self.db.read(move |tx: &Tx<'_>| tx.query_one(sql, [endpoint], |row| row.get(0))).await.unwrap()
+    }
+
     async fn status(&self, delivery: i64) -> String {
         self.row(delivery).await.status
     }
@@ -332,10 +353,10 @@ fn open(dir: &std::path::Path, clock: &Clock) -> Db {
     Db::open(dir, Role::Owner("test"), &Settings::small(), clock.clone(), vec![]).unwrap()
 }
 
-fn parts(db: &Db, vault: &Vault, script: &Arc<Script>, settings: DeliverSettings) -> DelivererParts {
+fn parts(db: &Db, vault: &Vault, script: &Arc<Script>, settings: DeliverSettings, timeout: Duration) -> DelivererParts {
     let egress = Egress::new(EgressPolicy { allow_insecure: true, ..EgressPolicy::default() });
     let resolver = Resolver::Scripted(Arc::clone(script));
-    let how = TransportSettings { timeout: PATIENCE, idle_per_host: settings.per_endpoint, ca_file: None };
+    let how = TransportSettings { timeout, idle_per_host: settings.per_endpoint, ca_file: None };
     let transport = Transport::new(&how, egress, resolver, db.clock().clone()).unwrap();
     DelivererParts { db: db.clone(), transport, vault: vault.clone(), settings }
 }

@@ -7,7 +7,7 @@ use crate::webhooks::delivery::DeliveryStatus;
 use crate::webhooks::probe::{Tested, Tools, test};
 
 async fn press(world: &World, endpoint_id: &str) -> Result<Tested, Error> {
-    let DelivererParts { transport, vault, .. } = parts(&world.db, &world.vault, &world.script, world.settings);
+    let DelivererParts { transport, vault, .. } = world.parts();
     test(&world.db, Tools { transport: &transport, vault: &vault }, &TenantId::installation(), endpoint_id).await
 }
 
@@ -73,6 +73,16 @@ async fn a_test_goes_where_a_delivery_may_go_and_nowhere_else() {
         assert_eq!((outcome.http_status, outcome.resolved_ip, tested.response), (None, None, None), "{url}");
     }
     assert_eq!(recorded(&world).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_test_that_could_not_be_begun_is_told_and_not_recorded() {
+    let world = World::impatient();
+    world.script.will("waits.example", crate::webhooks::resolve::Line::Waits);
+    world.endpoint("http://waits.example/").await;
+    let tested = press(&world, &id_of("http://waits.example/")).await.unwrap();
+    assert_eq!((tested.outcome.error, tested.response), (Some(crate::webhooks::ErrorClass::Interrupted), None));
+    assert!(recorded(&world).await.is_empty());
 }
 
 #[tokio::test]
