@@ -9,7 +9,7 @@ use super::store::{Db, StoreError, Tx};
 
 /// Rows of one delete. Measured: with this many and the pause, the p99 of a write beside it stays at 6 ms; one
 /// statement for everything makes it 77 ms.
-const BATCH: usize = 500;
+pub(crate) const BATCH: usize = 500;
 /// Between two deletes, in real time: the writes that came meanwhile go first, and their checkpoints are not piled up.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -30,15 +30,36 @@ where
         if batch < BATCH {
             return Ok(deleted);
         }
-        if stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
+        if pause(stop).await.is_none() {
             return Ok(deleted);
         }
     }
 }
 
+/// Lets others write between two batches; `None` if `stop` was cancelled.
+pub(crate) async fn pause(stop: &CancellationToken) -> Option<()> {
+    stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await
+}
+
 /// How long one transaction deletes rows one by one: of the order of the flush that ends it, so that whoever writes
 /// meanwhile waits little longer than for another's write.
 const SHARE: Duration = Duration::from_millis(1);
+
+/// The share of time of one transaction, from its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share(Instant);
+
+impl Share {
+    pub(crate) fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Whether others are to write now.
+    pub(crate) fn is_over(self) -> bool {
+        self.0.elapsed() >= SHARE
+    }
+}
+
 /// The pause after it, as a multiple of what it took, and the longest: four of five writes meet no delete at all.
 const REST: u32 = 4;
 const LONGEST_REST: Duration = Duration::from_millis(50);
@@ -63,9 +84,9 @@ where
         let (rows, delete) = (Arc::clone(&rows), delete.clone());
         let begun = Instant::now();
         let share = move |tx: &Tx<'_>| {
-            let begun = Instant::now();
+            let time = Share::begin();
             let (mut done, mut deleted) = (from, 0);
-            while done < rows.len() && (done == from || begun.elapsed() < SHARE) {
+            while done < rows.len() && (done == from || !time.is_over()) {
                 deleted += u64::from(delete(tx, rows[done])?);
                 done += 1;
             }

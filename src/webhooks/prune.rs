@@ -1,19 +1,12 @@
 //! How long what was delivered is kept: finished deliveries go with their journal when they are old, bodies with their
 //! last delivery, and test attempts sooner.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use super::sql;
-use crate::kernel::batches::delete_in_batches;
+use crate::kernel::batches::{BATCH, delete_each, delete_in_batches};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx};
-
-/// Rows that are looked at, or deleted, at once.
-const BATCH: usize = 500;
-/// Between two deletes, in real time: see [`crate::kernel::batches`].
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// What is old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +53,18 @@ async fn delete_deliveries(db: &Db, before: UnixMs, stop: &CancellationToken) ->
         if rows.is_empty() {
             continue;
         }
-        let delete_finished = move |tx: &Tx<'_>| {
-            // A person may have asked for one since it was looked at.
-            let rows = sql::keep::finished_of(tx, &rows)?;
-            delete_rows(tx, &rows)
-        };
-        deleted += db.settle(delete_finished).await? as u64;
-        if stop.run_until_cancelled(tokio::time::sleep(PAUSE)).await.is_none() {
+        // One by one: each goes with its journal and perhaps its body, which together may be half a megabyte. A person may
+        // have asked for one since it was looked at.
+        deleted += delete_each(db, stop, rows, |tx, row| with_body(tx, sql::keep::delete_finished(tx, row)?)).await?;
+        if stop.is_cancelled() {
             return Ok(deleted);
         }
     }
 }
 
-/// Deletes these deliveries with their journal, and bodies that no other delivery has; how many deliveries.
-pub(super) fn delete_rows(tx: &Tx<'_>, rows: &[i64]) -> Result<usize, StoreError> {
-    let messages = sql::keep::delete_deliveries(tx, rows)?;
-    sql::keep::delete_messages(tx, &messages)?;
-    Ok(messages.len())
+/// Deletes the body of a delivery that was deleted, if no other has it; whether there was such a delivery.
+pub(super) fn with_body(tx: &Tx<'_>, message: Option<i64>) -> Result<bool, StoreError> {
+    let Some(message) = message else { return Ok(false) };
+    sql::keep::delete_message(tx, message)?;
+    Ok(true)
 }

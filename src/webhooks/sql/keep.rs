@@ -17,23 +17,26 @@ pub(super) const OLDEST: &str = "
            status IN ('delivered', 'failed', 'cancelled', 'skipped') AND resend_requested_at IS NULL AS is_finished
     FROM webhook_deliveries WHERE id > :after ORDER BY id LIMIT :limit";
 
-pub(super) const FINISHED_OF: &str = "
-    SELECT id FROM webhook_deliveries
-    WHERE id IN (SELECT value FROM json_each(:rows))
-      AND status IN ('delivered', 'failed', 'cancelled', 'skipped') AND resend_requested_at IS NULL";
+pub(super) const DELETE_FINISHED: &str = "
+    DELETE FROM webhook_deliveries
+    WHERE id = :delivery AND status IN ('delivered', 'failed', 'cancelled', 'skipped') AND resend_requested_at IS NULL
+    RETURNING message";
 
-pub(super) const DELETE_DELIVERIES: &str = "
-    DELETE FROM webhook_deliveries WHERE id IN (SELECT value FROM json_each(:rows)) RETURNING message";
+pub(super) const DELETE_AT_REST: &str = "
+    DELETE FROM webhook_deliveries WHERE id = :delivery AND status <> 'sending' RETURNING message";
 
-pub(super) const DELETE_MESSAGES: &str = "
+pub(super) const DELETE_MESSAGE: &str = "
     DELETE FROM webhook_messages
-    WHERE id IN (SELECT value FROM json_each(:rows))
-      AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE message = webhook_messages.id)";
+    WHERE id = :message AND NOT EXISTS (SELECT 1 FROM webhook_deliveries WHERE message = webhook_messages.id)";
 
 pub(super) const DELETE_TESTS: &str = "
     DELETE FROM webhook_tests WHERE id IN (
         SELECT id FROM webhook_tests INDEXED BY webhook_tests_by_age
         WHERE started_at < :before ORDER BY started_at LIMIT :limit)";
+
+pub(super) const DELETE_TESTS_OF: &str = "
+    DELETE FROM webhook_tests WHERE id IN (
+        SELECT id FROM webhook_tests INDEXED BY webhook_tests_of_endpoint WHERE endpoint = :endpoint LIMIT :limit)";
 
 /// Deliveries behind that row, in the order in which they were made.
 pub(crate) fn oldest_deliveries(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<Old>, StoreError> {
@@ -44,19 +47,25 @@ pub(crate) fn oldest_deliveries(tx: &Tx<'_>, after: i64, limit: usize) -> Result
     })
 }
 
-/// Those of these deliveries that are finished and that nobody has asked for.
-pub(crate) fn finished_of(tx: &Tx<'_>, rows: &[i64]) -> Result<Vec<i64>, StoreError> {
-    tx.query_all(FINISHED_OF, named_params! { ":rows": super::listed(rows) }, |row| row.get("id"))
+/// The delivery is gone with its journal, if it is finished and nobody has asked for it; the body that it had.
+pub(crate) fn delete_finished(tx: &Tx<'_>, delivery: i64) -> Result<Option<i64>, StoreError> {
+    tx.query_opt(DELETE_FINISHED, named_params! { ":delivery": delivery }, |row| row.get("message"))
 }
 
-/// These deliveries are gone with their journal; the bodies that they had, one for each.
-pub(crate) fn delete_deliveries(tx: &Tx<'_>, rows: &[i64]) -> Result<Vec<i64>, StoreError> {
-    tx.query_all(DELETE_DELIVERIES, named_params! { ":rows": super::listed(rows) }, |row| row.get("message"))
+/// The delivery is gone with its journal, if it is not being sent; the body that it had.
+pub(crate) fn delete_at_rest(tx: &Tx<'_>, delivery: i64) -> Result<Option<i64>, StoreError> {
+    tx.query_opt(DELETE_AT_REST, named_params! { ":delivery": delivery }, |row| row.get("message"))
 }
 
-/// Those of these bodies that no delivery has are gone.
-pub(crate) fn delete_messages(tx: &Tx<'_>, rows: &[i64]) -> Result<usize, StoreError> {
-    tx.execute(DELETE_MESSAGES, named_params! { ":rows": super::listed(rows) })
+/// The body is gone, if no delivery has it.
+pub(crate) fn delete_message(tx: &Tx<'_>, message: i64) -> Result<usize, StoreError> {
+    tx.execute(DELETE_MESSAGE, named_params! { ":message": message })
+}
+
+/// Test attempts of an endpoint are gone, up to `limit` of them; how many.
+pub(crate) fn delete_tests_of(tx: &Tx<'_>, endpoint: i64, limit: usize) -> Result<usize, StoreError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    tx.execute(DELETE_TESTS_OF, named_params! { ":endpoint": endpoint, ":limit": limit })
 }
 
 /// Test attempts that were made before then are gone, up to `limit` of them; how many.

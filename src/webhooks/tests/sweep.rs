@@ -85,9 +85,89 @@ async fn one_batch_is_at_most_five_hundred_rows() {
     assert_eq!(world.write(|tx| sweep(tx).unwrap()).await.skipped, 500);
     assert_eq!(world.sweep_all().await.skipped, 701);
     world.remove(&endpoint).await;
-    assert_eq!(world.write(|tx| sweep(tx).unwrap()).await.purged, 500);
+    let first = world.write(|tx| sweep(tx).unwrap()).await;
+    assert!((1..=500).contains(&first.purged), "{first:?}");
     let swept = world.sweep_all().await;
-    assert_eq!((swept.purged, swept.endpoints), (701, 1));
+    assert_eq!((first.purged + swept.purged, swept.endpoints), (1201, 1));
+}
+
+#[tokio::test]
+async fn one_batch_is_that_of_all_endpoints_and_of_all_that_is_swept_together() {
+    let world = World::new();
+    let (one, other) = (world.endpoint().await, world.endpoint().await);
+    let accept = {
+        let fanout = Arc::clone(&world.fanout);
+        move |tx: &Tx<'_>| {
+            (1..=400).for_each(|row| fanout.accept(tx, &event(&TenantId::installation(), row, "a")).unwrap());
+        }
+    };
+    world.write(accept).await;
+    world.run(&format!("UPDATE webhook_deliveries SET next_attempt_at = {START} + 3 * {DAY}")).await.unwrap();
+    let batch = world.write(|tx| sweep(tx).unwrap()).await;
+    assert_eq!(batch, Swept { pulled_in: 500, ..Swept::default() });
+    assert_eq!(world.sweep_all().await.pulled_in, 300);
+    world.run("UPDATE webhook_deliveries SET resend_requested_at = 1").await.unwrap();
+    for endpoint in [&one, &other] {
+        let id = endpoint.id.clone();
+        world.write(move |tx| disable(tx, &TenantId::installation(), &id).map(|_| ()).unwrap()).await;
+    }
+    let batch = world.write(|tx| sweep(tx).unwrap()).await;
+    assert_eq!(batch, Swept { requests: 400, skipped: 100, ..Swept::default() });
+    let rest = world.sweep_all().await;
+    assert_eq!((rest.requests, rest.skipped), (400, 700));
+}
+
+/// The numbers of deliveries that writes beside `work` have seen.
+async fn seen_beside(world: &World, work: impl Future<Output = ()>) -> Vec<i64> {
+    let (seen, stop) = (std::sync::Mutex::<Vec<i64>>::default(), CancellationToken::new());
+    let watch = async {
+        while !stop.is_cancelled() {
+            let count = |tx: &Tx<'_>| tx.query_one("SELECT count(*) FROM webhook_deliveries", [], |row| row.get(0));
+            let count = world.write(move |tx| count(tx).unwrap()).await;
+            seen.lock().unwrap().push(count);
+        }
+    };
+    let work = async {
+        work.await;
+        stop.cancel();
+    };
+    tokio::join!(watch, work);
+    seen.into_inner().unwrap()
+}
+
+#[tokio::test]
+async fn others_write_between_the_deletes_of_one_batch() {
+    let world = World::new();
+    let endpoint = world.endpoint().await;
+    let accept = {
+        let fanout = Arc::clone(&world.fanout);
+        move |tx: &Tx<'_>| {
+            (1..=400).for_each(|row| fanout.accept(tx, &event(&TenantId::installation(), row, "a")).unwrap());
+            tx.execute("UPDATE webhook_messages SET body = zeroblob(65536)", []).unwrap();
+            tx.execute("UPDATE webhook_deliveries SET status = 'failed' WHERE id <= 200", []).unwrap();
+        }
+    };
+    world.write(accept).await;
+    let pruned = async { assert_eq!(world.prune(START + 1, START).await, (200, 0)) };
+    let seen = seen_beside(&world, pruned).await;
+    assert!(seen.iter().any(|count| (201..400).contains(count)), "{seen:?}");
+    world.remove(&endpoint).await;
+    let swept = async { assert_eq!(world.sweep_all().await.purged, 200) };
+    let seen = seen_beside(&world, swept).await;
+    assert!(seen.iter().any(|count| (1..200).contains(count)), "{seen:?}");
+}
+
+#[tokio::test]
+async fn the_test_attempts_of_a_deleted_endpoint_go_before_it_in_batches() {
+    let world = World::new();
+    let endpoint = world.endpoint().await;
+    let row = endpoint.row;
+    world.write(move |tx| (0..700).for_each(|_| record_test(tx, row, "msg", 1, &answered(200)).unwrap())).await;
+    world.remove(&endpoint).await;
+    let batch = world.write(|tx| sweep(tx).unwrap()).await;
+    assert_eq!((batch.tests, batch.endpoints), (500, 0));
+    let rest = world.sweep_all().await;
+    assert_eq!((rest.tests, rest.endpoints), (200, 1));
 }
 
 #[tokio::test]

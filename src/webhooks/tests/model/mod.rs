@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 use self::known::{End, Known, Place};
 use self::steps::{Step, steps};
 use super::super::endpoint::{delete, disable, rotate_secret, update};
-use super::super::sweep::sweep;
+use super::super::sweep::{Swept, sweep};
 use super::super::{EndpointChanges, EndpointStatus, Rotation, resend};
 use super::*;
 
@@ -251,7 +251,8 @@ impl Model {
     }
 
     async fn sweep(&mut self) {
-        self.world.write(|tx| sweep(tx).unwrap()).await;
+        // In as many batches as there is work for.
+        while self.world.write(|tx| sweep(tx).unwrap()).await != Swept::default() {}
         let now = self.now();
         for place in &mut self.places {
             place.secrets.retain(|until| until.is_none_or(|until| until > now));
