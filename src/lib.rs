@@ -58,7 +58,8 @@
 //! - An event is published when every consumer has accepted it, and what a consumer inside the file did and its acceptance
 //!   are one commit.
 //! - What is signed is what was frozen when the event was relayed: the same bytes and the same `webhook-id` at every attempt.
-//! - No request of a webhook leaves to an address that was not judged, by the address that is dialled, at this attempt.
+//! - No request of a webhook leaves to an address that was not judged, by the address that is dialled, when its connection
+//!   was made: at this attempt, or less than a minute before it.
 //! - A tenant sees its own, and what is another's looks like what never was.
 //! - The database files are never opened by path in this process.
 //!

@@ -2,7 +2,7 @@
 //! that is a way into the network behind us (server-side request forgery).
 //!
 //! # What
-//! [`Egress`] is the one judge, of an endpoint's URL when it is written ([`Egress::check_url`]) and again at every attempt,
+//! [`Egress`] is the one judge, of an endpoint's URL when it is written ([`Egress::check_url`]) and again before it is sent to,
 //! and of each address at the moment it is dialled ([`Egress::permits`]): the HTTP client asks no resolver but ours, ours
 //! hands out judged addresses only, and addresses in figures, about which a client asks no resolver, are judged before.
 //!
@@ -23,7 +23,8 @@
 //! - A refusal names the rule, and neither the address nor the network: `src/webhooks/egress/tests/mod.rs::a_refusal_names_the_rule_and_no_address`.
 //!
 //! # Windows
-//! A connection that is kept open was judged when it was dialled, and is used again for some seconds.
+//! A connection that is kept open was judged when it was dialled, and requests begin on it for a minute at most
+//! (`src/webhooks/transport/tests/guard.rs::a_connection_is_used_for_a_minute_and_then_the_name_is_judged_again`).
 //!
 //! # Not here
 //! No list of names: a name says nothing about where it leads. No defence against a NAT or proxy outside this machine that

@@ -7,8 +7,12 @@
 //! **Guarantees.**
 //! - One deadline covers the lookup, the connection, TLS, the request, and the answer with its body:
 //!   `src/webhooks/transport/tests/answers.rs::one_deadline_covers_everything`.
-//! - The status decides as soon as it is there; a body that drips, breaks off or never ends changes nothing, and only its
-//!   beginning is read: `src/webhooks/transport/tests/answers.rs::the_status_decides_whatever_becomes_of_the_body`.
+//! - The status decides as soon as it is there; a body that drips, breaks off or never ends changes nothing, only its
+//!   beginning is read, and a second later it is waited for no longer:
+//!   `src/webhooks/transport/tests/answers.rs::the_status_decides_whatever_becomes_of_the_body`,
+//!   `src/webhooks/transport/tests/answers.rs::a_body_that_is_kept_back_is_not_waited_for_when_the_status_is_there`.
+//! - No request begins on a connection that is older than a minute, so that a name is looked up and judged again:
+//!   `src/webhooks/transport/tests/guard.rs::a_connection_is_used_for_a_minute_and_then_the_name_is_judged_again`.
 //! - Nothing is decompressed: `src/webhooks/transport/tests/answers.rs::a_compressed_body_is_kept_as_it_came`.
 //! - The certificate must be for the name of the URL and by a trusted authority; TLS 1.2 is the least:
 //!   `src/webhooks/transport/tests/tls.rs::only_a_valid_certificate_for_the_name_is_spoken_to`.
@@ -21,20 +25,22 @@
 //! **Not here.** No repeats (but what a connection that was closed beforehand never carried), no signing, no file.
 
 mod classify;
+mod client;
 mod guard;
 #[cfg(test)]
 pub(in crate::webhooks) mod tests;
 mod warm;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use reqwest::Response;
 use reqwest::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response};
 use url::Url;
 
+use self::client::{Clients, IDLE};
 use self::guard::Guard;
 use self::warm::Warm;
 use super::attempt::Outcome;
@@ -46,9 +52,9 @@ use crate::kernel::clock::Clock;
 /// Bytes of a body that are read, so that a connection whose answer has an ordinary body can be used again.
 const READ: usize = 64 * 1024;
 
-/// How long a connection without a request is kept. Shorter than what receivers commonly allow (five seconds is usual),
-/// so that it is we who close it, and no request meets a connection that is just being closed.
-const IDLE: Duration = Duration::from_secs(4);
+/// How much longer a body is waited for whose status is there. The status decides; whoever keeps the body back would hold
+/// a slot, and a crash meanwhile would repeat what has arrived.
+const BODY: Duration = Duration::from_secs(1);
 
 /// How long somebody who writes an endpoint waits for name servers.
 const LOOK_FIRST: Duration = Duration::from_secs(3);
@@ -91,7 +97,7 @@ pub(crate) enum TransportError {
 /// The client of webhooks; clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
-    client: Client,
+    clients: Arc<Clients>,
     egress: Egress,
     resolver: Resolver,
     /// The clock that `Retry-After` is read by.
@@ -188,25 +194,9 @@ impl Transport {
         resolver: Resolver,
         clock: Clock,
     ) -> Result<Self, TransportError> {
-        let mut builder = Client::builder()
-            .use_rustls_tls()
-            .min_tls_version(reqwest::tls::Version::TLS_1_2)
-            .user_agent(user_agent())
-            .dns_resolver(Arc::new(Guard::new(egress.clone(), resolver.clone())))
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .referer(false)
-            // One request at a time on a connection: a receiver that hangs holds up nobody else's.
-            .http1_only()
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(settings.idle_per_host)
-            // Shared out among the addresses of a name, so that one that does not answer leaves time for the next.
-            .connect_timeout(settings.timeout);
-        for certificate in settings.ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default() {
-            builder = builder.add_root_certificate(certificate);
-        }
-        let client = builder.build().map_err(TransportError::Client)?;
-        Ok(Self { client, egress, resolver, clock, warm: Arc::default(), timeout: settings.timeout })
+        let clients = Clients::new(settings, Guard::new(egress.clone(), resolver.clone()))?;
+        let (clients, warm) = (Arc::new(clients), Arc::default());
+        Ok(Self { clients, egress, resolver, clock, warm, timeout: settings.timeout })
     }
 
     /// The longest that one request takes.
@@ -276,6 +266,7 @@ impl Transport {
         };
         let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);
         target.was_at(resolved_ip);
+        let deadline = deadline.min(tokio::time::Instant::now() + BODY);
         let (http_status, headers, body) = read(response, deadline).await;
         let wait = headers.get(RETRY_AFTER).and_then(|text| text.to_str().ok());
         let outcome = Outcome {
@@ -308,7 +299,9 @@ impl Transport {
             own.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         *request.body_mut() = Some(body.into());
-        self.client.execute(request).await.map_err(|error| classify::class_of(&error))
+        // Nothing was sent without one.
+        let client = self.clients.current().map_err(|_| ErrorClass::Interrupted)?;
+        client.execute(request).await.map_err(|error| classify::class_of(&error))
     }
 }
 
@@ -330,11 +323,4 @@ async fn read(mut response: Response, deadline: tokio::time::Instant) -> (u16, H
         body.extend_from_slice(&chunk[..chunk.len().min((KEPT + 4).saturating_sub(body.len()))]);
     }
     (status, headers, body)
-}
-
-fn certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, TransportError> {
-    let read = std::fs::read(path);
-    let text = read.map_err(|source| TransportError::CaFile { path: path.to_owned(), source })?;
-    let found = reqwest::Certificate::from_pem_bundle(&text).unwrap_or_default();
-    if found.is_empty() { Err(TransportError::NoCertificate { path: path.to_owned() }) } else { Ok(found) }
 }

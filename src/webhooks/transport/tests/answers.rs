@@ -191,6 +191,25 @@ async fn one_deadline_covers_everything() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_kept_back_is_not_waited_for_when_the_status_is_there() {
+    let kept_back = |mut stream: TcpStream| async move {
+        read_request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok").await;
+        std::future::pending::<()>().await;
+    };
+    let dripped = |stream| drip(stream, b"HTTP/1.1 503 X\r\nretry-after: 7\r\ncontent-length: 9999\r\n\r\n");
+    let (kept_back, dripped) = (listen(PRIVATE, kept_back).await.0, listen(PRIVATE, dripped).await.0);
+    let (first, second) = tokio::join!(post_to(kept_back), post_to(dripped));
+    assert_eq!(told(&first), at_loopback(Some(200), None));
+    assert_eq!(first.outcome.response_body.as_deref(), Some("ok"));
+    assert_eq!(told(&second), at_loopback(Some(503), Some("http_5xx")));
+    assert_eq!(second.outcome.retry_after, Some(Duration::from_secs(7)));
+    for answer in [first, second] {
+        assert!(answer.outcome.duration < AMPLE / 3, "{:?}", answer.outcome.duration);
+    }
+}
+
+#[tokio::test]
 async fn the_deadline_covers_the_lookup_and_tls_too() {
     let (transport, script) = scripted(&settings(Duration::from_millis(300)));
     script.will("hangs.example", Line::Hangs);

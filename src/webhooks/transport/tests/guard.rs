@@ -55,6 +55,24 @@ async fn a_name_that_answers_public_and_then_private_is_refused_the_second_time(
 }
 
 #[tokio::test]
+async fn a_connection_is_used_for_a_minute_and_then_the_name_is_judged_again() {
+    let (at, seen, connections) = recording(PUBLIC).await;
+    let (transport, script) = scripted(&settings(AMPLE));
+    script.will("moves.example", addresses(&[PUBLIC]));
+    script.will("moves.example", addresses(&[PRIVATE]));
+    let target = Target::new(format!("http://moves.example:{}/", at.port()).parse().unwrap()).unwrap();
+    for _ in 0..3 {
+        let answer = transport.post(&target, &HEADERS, b"{}".to_vec()).await;
+        assert_eq!(told(&answer), (Some(200), None, Some(PUBLIC.to_owned())));
+    }
+    assert_eq!((connections.load(Ordering::SeqCst), script.asked().len()), (1, 1));
+    transport.clients.grow_old();
+    let answer = transport.post(&target, &HEADERS, b"{}".to_vec()).await;
+    assert_eq!(told(&answer), (None, Some("blocked"), None));
+    assert_eq!((seen.lock().unwrap().len(), script.asked().len()), (3, 2));
+}
+
+#[tokio::test]
 async fn a_name_with_one_private_address_among_public_ones_is_not_dialled() {
     let (at, seen, connections) = recording(PUBLIC).await;
     let (transport, script) = scripted(&settings(AMPLE));
