@@ -49,7 +49,11 @@ impl Fanout {
         if let Some(listeners) = known.of_tenant.get(tenant) {
             return Ok(Arc::clone(listeners));
         }
-        let listeners: Arc<[Listener]> = sql::endpoints::audience(tx, tenant)?.into();
+        // Told once for as long as no endpoint changes. The events of the others do not wait for somebody to mend it.
+        let unread =
+            |endpoint| tracing::error!(endpoint.row = endpoint, "an endpoint gets no events: its row cannot be read");
+        let found = sql::endpoints::audience(tx, tenant)?.into_iter();
+        let listeners: Arc<[Listener]> = found.filter_map(|one| one.map_err(unread).ok()).collect();
         known.of_tenant.insert(tenant.clone(), Arc::clone(&listeners));
         Ok(listeners)
     }

@@ -21,6 +21,8 @@
 //!   `src/webhooks/tests/fanout.rs::an_event_that_is_handed_over_again_changes_nothing`.
 //! - An endpoint gets every event that is relayed after it was made, whatever the fan-out remembers:
 //!   `src/webhooks/tests/fanout.rs::an_endpoint_is_seen_within_the_transaction_that_made_it_and_not_if_that_was_taken_back`.
+//! - An endpoint whose row cannot be read keeps no other from its events, and is shown as it is:
+//!   `src/webhooks/tests/fanout.rs::an_endpoint_whose_row_cannot_be_read_keeps_no_other_from_its_events`.
 //! - The event's data is sent byte for byte: `src/webhooks/fanout.rs::the_body_has_its_fields_in_order_and_the_data_byte_for_byte`.
 //! - Each resend that was accepted is followed by an attempt that begins after it:
 //!   `src/webhooks/tests/endings.rs::a_resend_of_what_is_being_sent_is_an_attempt_after_that_one`.

@@ -2,9 +2,10 @@
 
 use rusqlite::types::FromSqlError;
 use rusqlite::{Row, named_params};
+use serde_json::Value;
 
 use super::{parsed, parsed_opt};
-use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::store::{StoreError, Tx, lossy_text};
 use crate::kernel::tenant::TenantId;
 use crate::webhooks::endpoint::{DisabledReason, Endpoint, EndpointStatus, Subscription, disabled_reason};
 use crate::webhooks::fanout::Listener;
@@ -34,9 +35,9 @@ fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     Ok(Endpoint {
         row: row.get("id")?,
         id: row.get("endpoint_id")?,
-        url: row.get("url")?,
-        description: row.get("description")?,
-        event_types: event_types(row)?,
+        url: lossy_text(row, "url")?.unwrap_or_default(),
+        description: lossy_text(row, "description")?.unwrap_or_default(),
+        event_types: shown_event_types(row)?,
         rate_per_second: row.get("rate_per_second")?,
         status: parsed(row, "status", |text| EndpointStatus::parse(text).ok())?,
         disabled_reason: parsed_opt(row, "disabled_reason", disabled_reason)?,
@@ -48,6 +49,15 @@ fn endpoint(row: &Row<'_>) -> rusqlite::Result<Endpoint> {
     })
 }
 
+/// The types that an endpoint wants, as they are shown: what another program has written among them that is no text is
+/// shown as the JSON that it is.
+fn shown_event_types(row: &Row<'_>) -> rusqlite::Result<Option<Vec<String>>> {
+    let Some(text) = lossy_text(row, "event_types")? else { return Ok(None) };
+    let shown = |entry: Value| if let Value::String(text) = entry { text } else { entry.to_string() };
+    let entries = serde_json::from_str::<Vec<Value>>(&text).map(|entries| entries.into_iter().map(shown).collect());
+    Ok(Some(entries.unwrap_or_else(|_| vec![text])))
+}
+
 /// The types that an endpoint wants.
 fn event_types(row: &Row<'_>) -> rusqlite::Result<Option<Vec<String>>> {
     let Some(text) = row.get::<_, Option<String>>("event_types")? else { return Ok(None) };
@@ -55,7 +65,7 @@ fn event_types(row: &Row<'_>) -> rusqlite::Result<Option<Vec<String>>> {
 }
 
 fn written(event_types: Option<&Vec<String>>) -> Option<String> {
-    event_types.map(|entries| serde_json::Value::from(entries.as_slice()).to_string())
+    event_types.map(|entries| Value::from(entries.as_slice()).to_string())
 }
 
 /// The tenant's endpoint of that id.
@@ -147,13 +157,18 @@ pub(super) const AUDIENCE: &str = "
     SELECT id, status, event_types FROM webhook_endpoints INDEXED BY webhook_endpoints_of_tenant
     WHERE tenant_id = :tenant AND deleted_at IS NULL ORDER BY id";
 
-/// A tenant's endpoints, as far as the fan-out needs them.
-pub(crate) fn audience(tx: &Tx<'_>, tenant: &TenantId) -> Result<Vec<Listener>, StoreError> {
+/// A tenant's endpoints, as far as the fan-out needs them; of one that cannot be read, its row.
+pub(crate) fn audience(tx: &Tx<'_>, tenant: &TenantId) -> Result<Vec<Result<Listener, i64>>, StoreError> {
     tx.query_all(AUDIENCE, named_params! { ":tenant": tenant.as_str() }, |row| {
-        Ok(Listener {
-            endpoint: row.get("id")?,
-            status: parsed(row, "status", |text| EndpointStatus::parse(text).ok())?,
-            subscription: Subscription::stored(event_types(row)?),
-        })
+        let endpoint = row.get("id")?;
+        Ok(listener(row, endpoint).map_err(|_| endpoint))
+    })
+}
+
+fn listener(row: &Row<'_>, endpoint: i64) -> rusqlite::Result<Listener> {
+    Ok(Listener {
+        endpoint,
+        status: parsed(row, "status", |text| EndpointStatus::parse(text).ok())?,
+        subscription: Subscription::stored(event_types(row)?),
     })
 }

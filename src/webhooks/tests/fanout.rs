@@ -1,7 +1,7 @@
 //! Which deliveries an event becomes.
 
 use super::super::endpoint::{delete, disable, update};
-use super::super::{EndpointChanges, EndpointStatus, is_unfinished};
+use super::super::{EndpointChanges, EndpointStatus, endpoints, is_unfinished};
 use super::*;
 use crate::outbox::consumer::Refusal;
 
@@ -131,6 +131,33 @@ async fn an_event_whose_id_cannot_be_sent_is_refused_where_somebody_wants_it() {
     let refused = world.write(move |tx| fanout.accept(tx, &odd)).await;
     assert!(matches!(refused, Err(Refusal::Code("unfit_event_id"))), "{refused:?}");
     assert!(world.made().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_row_cannot_be_read_keeps_no_other_from_its_events() {
+    let odd = [
+        ("event_types = '[1]'", Some(vec!["1"])),
+        ("event_types = '[\"order.paid\", null, {\"a\": [2]}]'", Some(vec!["order.paid", "null", "{\"a\":[2]}"])),
+        ("event_types = CAST(x'5b22ff225d' AS TEXT)", Some(vec!["\u{fffd}"])),
+        ("description = CAST(x'ff' AS TEXT)", None),
+        // As a program with the checks switched off may write it.
+        ("event_types = 'order.*'", Some(vec!["order.*"])),
+    ];
+    for (spoil, shown) in odd {
+        let world = World::new();
+        let (bad, good) = (world.endpoint().await, world.endpoint().await);
+        world.run("PRAGMA ignore_check_constraints = 1").await.unwrap();
+        world.run(&format!("UPDATE webhook_endpoints SET {spoil} WHERE id = {}", bad.row)).await.unwrap();
+        world.event(1).await;
+        world.event(2).await;
+        let to = world.column("SELECT CAST(endpoint AS TEXT) FROM webhook_deliveries ORDER BY id").await;
+        // What is amiss in the description alone keeps nothing from it.
+        let expected = if shown.is_some() { vec![good.row; 2] } else { vec![bad.row, good.row, bad.row, good.row] };
+        assert_eq!(to, expected.iter().map(i64::to_string).collect::<Vec<_>>(), "{spoil}");
+        let listed = world.db.read(|tx| endpoints(tx, &TenantId::installation(), None, 10)).await.unwrap();
+        let types = listed.items[0].event_types.as_ref().map(|types| types.iter().map(String::as_str).collect());
+        assert_eq!((listed.items.len(), types), (2, shown), "{spoil}");
+    }
 }
 
 #[tokio::test]
