@@ -5,6 +5,9 @@
 //!
 //! **Guarantees.**
 //! - What is accepted is on the disk, a line for each event: `src/outbox/tests/analytics.rs::every_event_is_a_line_of_its_day`.
+//! - What is refused has left no line, also where only the names of file and directory could not be made to last:
+//!   `src/outbox/tests/analytics.rs::names_that_cannot_be_made_to_last_leave_no_line`,
+//!   `src/outbox/tests/analytics.rs::a_full_disk_refuses_and_leaves_no_part_of_a_line`.
 //! - A line that a crash has cut off spoils no other: `src/outbox/tests/analytics.rs::a_torn_line_is_left_alone_and_a_new_one_begun`.
 //! - Nobody else may read the files: `src/outbox/tests/analytics.rs::the_files_are_nobody_elses_to_read`.
 //!
@@ -34,12 +37,22 @@ pub(crate) struct Analytics {
     /// The file whose name is known to last. Held by the write that is under way, perhaps one that nobody waits for any
     /// more.
     lasting: Arc<Mutex<Option<PathBuf>>>,
+    /// What makes the names in a directory last.
+    sync_names: SyncNames,
 }
+
+type SyncNames = fn(&Path) -> io::Result<()>;
 
 impl Analytics {
     /// The directory is made when the first event comes.
     pub(crate) fn new(dir: PathBuf, clock: Clock) -> Self {
-        Self { dir, clock, lasting: Arc::default() }
+        Self { dir, clock, lasting: Arc::default(), sync_names }
+    }
+
+    /// The same on a disk that does that so.
+    #[cfg(test)]
+    pub(super) fn with_names(self, sync_names: SyncNames) -> Self {
+        Self { sync_names, ..self }
     }
 
     async fn append(&self, events: &[StoredEvent]) -> Result<(), &'static str> {
@@ -47,11 +60,15 @@ impl Analytics {
         let Ok(mut lasting) = Arc::clone(&self.lasting).try_lock_owned() else { return Err("still_writing") };
         let today = rfc3339(self.clock.now()).chars().take(10).collect::<String>();
         let (dir, path) = (self.dir.clone(), self.dir.join(format!("{today}.ndjson")));
-        let lines = lines(events);
+        let (lines, sync_names) = (lines(events), self.sync_names);
         let written = tokio::task::spawn_blocking(move || {
-            append(&dir, &path, lines.as_bytes(), lasting.as_ref() != Some(&path))?;
-            *lasting = Some(path);
-            Ok(())
+            let (file, length) = open(&dir, &path)?;
+            // Before the first line: were the names found wanting after it, every attempt would add the same lines.
+            if length == 0 || lasting.as_ref() != Some(&path) {
+                last(&dir, sync_names)?;
+                *lasting = Some(path);
+            }
+            append(&file, length, lines.as_bytes())
         });
         match written.await {
             Ok(Ok(())) => Ok(()),
@@ -106,24 +123,39 @@ fn lines(events: &[StoredEvent]) -> String {
     lines
 }
 
-/// Appends to a file and flushes it. What could not be written whole is taken back, as far as the disk lets it.
-fn append(dir: &Path, path: &Path, lines: &[u8], is_new_to_us: bool) -> io::Result<()> {
+/// The file, with its directory, and how long it is.
+fn open(dir: &Path, path: &Path) -> io::Result<(File, u64)> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-    let before = file.metadata()?.len();
-    let written = begin_line(&file, before).and_then(|()| (&file).write_all(lines)).and_then(|()| file.sync_data());
-    if written.is_err() {
-        // A disk that is full would be filled a little more by every attempt.
-        let _ = file.set_len(before);
-        return written;
-    }
-    if before == 0 || is_new_to_us {
-        // The names of a new file and of a new directory have to last, too.
-        for place in [Some(dir), dir.parent()].into_iter().flatten().filter(|place| !place.as_os_str().is_empty()) {
-            File::open(place)?.sync_all()?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
+}
+
+/// The names of a new file and of a new directory have to last, too.
+fn last(dir: &Path, sync_names: SyncNames) -> io::Result<()> {
+    for place in [Some(dir), dir.parent()].into_iter().flatten().filter(|place| !place.as_os_str().is_empty()) {
+        match sync_names(place) {
+            // A file system on which that cannot be asked for keeps names by means of its own, or not at all.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {}
+            synced => synced?,
         }
     }
     Ok(())
+}
+
+fn sync_names(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Appends to a file and flushes it. What could not be written whole is taken back, as far as the disk lets it.
+fn append(file: &File, length: u64, lines: &[u8]) -> io::Result<()> {
+    let mut writer = file;
+    let written = begin_line(file, length).and_then(|()| writer.write_all(lines)).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // A disk that is full would be filled a little more by every attempt.
+        let _ = file.set_len(length);
+    }
+    written
 }
 
 /// Ends the line that a crash has cut off.

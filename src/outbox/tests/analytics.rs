@@ -100,6 +100,27 @@ async fn what_cannot_be_written_is_refused_with_its_reason_and_written_later() {
     assert_eq!(desk.lines(TODAY).len(), 1);
 }
 
+#[tokio::test]
+async fn names_that_cannot_be_made_to_last_leave_no_line() {
+    let desk = Desk::new().await;
+    let relay = |names| {
+        let analytics = Analytics::new(desk.dir.clone(), desk.world.clock.clone()).with_names(names);
+        Relay::new(desk.world.db.clone(), vec![Box::new(analytics)])
+    };
+    desk.world.fill(1).await;
+    let failing = relay(|_| Err(std::io::Error::other("the disk is tired")));
+    for _ in 0..2 {
+        assert_eq!(pass(&failing).await.retried, 1);
+        assert_eq!(desk.world.rows().await[0].error.as_deref(), Some("analytics: io"));
+        assert_eq!(std::fs::read(desk.file(TODAY)).unwrap(), b"", "the same line would come again");
+        desk.world.advance(MINUTE);
+    }
+    // Where it cannot be asked for, nobody can do more.
+    let unable = relay(|_| Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)));
+    assert_eq!(pass(&unable).await.published, 1);
+    assert_eq!(desk.lines(TODAY).len(), 1);
+}
+
 /// `/dev/full` takes nothing: what a disk does that is full.
 #[tokio::test]
 async fn a_full_disk_refuses_and_leaves_no_part_of_a_line() {
