@@ -17,6 +17,9 @@
 //! - Whatever another program writes into a row keeps no other event: `src/outbox/tests/odd_rows.rs::odd_rows_stop_nobody`.
 //! - A consumer that panics or hangs refuses, and no more:
 //!   `src/outbox/tests/outside.rs::one_that_hangs_is_left_alone_and_the_others_get_their_events`.
+//! - What consumers inside the file make of an event does not wait for one outside that hangs, and an event for which one
+//!   was not asked has lost no attempt: `src/outbox/tests/outside.rs::one_that_hangs_does_not_hold_up_those_inside`,
+//!   `src/outbox/tests/outside.rs::one_that_hangs_is_left_alone_and_the_others_get_their_events`.
 //! - A busy store is no attempt: `src/outbox/tests/relay.rs::a_busy_store_is_no_attempt`.
 //! - Fresh events do not wait for refused ones, nor these for them:
 //!   `src/outbox/tests/relay.rs::neither_fresh_nor_refused_events_keep_the_others_waiting`.

@@ -2,7 +2,7 @@
 //!
 //! **What.** [`Relay::run_once`] is a pass over what is due, page by page: the outside consumers are asked for the page,
 //! then transactions of a few milliseconds settle its events, each in a savepoint: the inside consumers' work, the
-//! acceptances, the event's fate.
+//! acceptances, the event's fate. If somebody outside takes his time, the inside consumers' work is committed before.
 //!
 //! **States.** Due (never refused, or refused and due again) → published; or put off, 30 s doubling up to an hour; or, at the
 //! tenth refusal, failed.
@@ -57,7 +57,7 @@ pub(crate) struct Relay {
 pub(crate) struct Report {
     /// Events that every consumer has accepted now.
     pub(crate) published: u64,
-    /// Events that a consumer refused, and that are handed over again later.
+    /// Events that a consumer refused or was not asked for, and that are handed over again later.
     pub(crate) retried: u64,
     /// Events that were given up.
     pub(crate) failed: u64,

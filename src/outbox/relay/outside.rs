@@ -64,17 +64,17 @@ impl Patience {
     ) -> (usize, Vec<(i64, Answer)>) {
         let open = page.iter().filter(|candidate| !candidate.acceptances.has(name));
         let events: Vec<StoredEvent> = open.filter_map(|candidate| candidate.event.clone().ok()).collect();
-        let all = |code| events.iter().map(|event| (event.row, Answer::Refused(code))).collect();
+        let all = |answer| events.iter().map(|event| (event.row, answer)).collect();
         if events.is_empty() {
             return (place, Vec::new());
         }
         if self.is_hanging(name) {
-            return (place, all("unavailable"));
+            return (place, all(Answer::NotAsked));
         }
         let end = Instant::now() + self.longest;
         let answers = match self.call(name, outside, &events, end).await {
             Err(code) if code == PANICKED && events.len() > 1 => self.one_by_one(name, outside, &events, end).await,
-            Err(code) => all(code),
+            Err(code) => all(Answer::Refused(code)),
             Ok(answers) => answers,
         };
         (place, answers)
@@ -91,10 +91,11 @@ impl Patience {
         let mut answers = Vec::with_capacity(events.len());
         for event in events {
             let one = std::slice::from_ref(event);
-            let asked = match self.is_hanging(name) {
-                true => Err("unavailable"),
-                false => self.call(name, outside, one, end).await,
-            };
+            if self.is_hanging(name) {
+                answers.push((event.row, Answer::NotAsked));
+                continue;
+            }
+            let asked = self.call(name, outside, one, end).await;
             answers.extend(asked.unwrap_or_else(|code| vec![(event.row, Answer::Refused(code))]));
         }
         answers

@@ -24,6 +24,10 @@ const SETTLED: Size = Size { rows: 128, bytes: 1 << 20 };
 /// What outside consumers are asked for at once: one flush of theirs for as many, held in memory meanwhile.
 const ASKED: Size = Size { rows: 500, bytes: 4 << 20 };
 
+/// How long the inside consumers wait for the outside ones, in real time: a healthy one takes milliseconds, and with its
+/// answer the page is one write. Whoever takes longer holds up nobody's fan-out.
+const BREATH: Duration = Duration::from_millis(50);
+
 /// What one transaction did; nothing of it counts before its commit.
 #[derive(Debug, Default)]
 struct Turn {
@@ -96,12 +100,25 @@ impl<'r> Pass<'r> {
         let (aside, walk) = (Arc::clone(&self.aside), self.walk.clone());
         let page = self.relay.db.read(move |tx: &Tx<'_>| walk.page(tx, &aside, ASKED)).await?;
         let candidates: Vec<&Candidate> = page.candidates.iter().map(|(_, candidate)| candidate).collect();
-        let asked = self.relay.patience.ask_all(&self.relay.consumers, &candidates);
-        // Whoever is not waited for is asked again after the next start.
-        let Some(answers) = self.stop.run_until_cancelled(asked).await else { return Ok(true) };
-        let answers = Arc::new(answers);
         let rows: Arc<Vec<i64>> = Arc::new(candidates.iter().map(|candidate| candidate.row).collect());
-        let mut from = 0;
+        let asked = self.relay.patience.ask_all(&self.relay.consumers, &candidates);
+        tokio::pin!(asked);
+        let at_once = tokio::select! {
+            answers = &mut asked => Some(answers),
+            () = tokio::time::sleep(BREATH) => None,
+            () = self.stop.cancelled() => return Ok(true),
+        };
+        let answers = match at_once {
+            Some(answers) => answers,
+            None => {
+                let inside = self.settle_inside(&rows).await?;
+                // Whoever is not waited for is asked again after the next start.
+                let Some(mut answers) = self.stop.run_until_cancelled(asked).await else { return Ok(true) };
+                inside.into_iter().for_each(|(row, answered)| answers.entry(row).or_default().extend(answered));
+                answers
+            }
+        };
+        let (answers, mut from) = (Arc::new(answers), 0);
         // An answer is written down also after `stop`: else the consumer would be asked for it again.
         while from < rows.len() {
             let turn = self.settle_asked(Arc::clone(&rows), Arc::clone(&answers), from).await?;
@@ -110,6 +127,20 @@ impl<'r> Pass<'r> {
         }
         page.candidates.iter().for_each(|(lane, candidate): &(Lane, Candidate)| self.walk.pass(*lane, candidate));
         Ok(page.is_last)
+    }
+
+    /// Has the inside consumers do their work on the page, by as many transactions as that takes; what those of them
+    /// answered that have not accepted. Of a row that cannot be changed nothing is answered: it is met again.
+    async fn settle_inside(&self, rows: &Arc<Vec<i64>>) -> Result<Answers, StoreError> {
+        let (mut all, mut from) = (Answers::new(), 0);
+        while from < rows.len() {
+            let (consumers, rows) = (Arc::clone(&self.relay.consumers), Arc::clone(rows));
+            let settle = move |tx: &Tx<'_>| settle_inside(tx, &consumers, &rows[from..]);
+            let (answers, handled) = self.relay.db.settle(settle).await?;
+            all.extend(answers);
+            from += handled;
+        }
+        Ok(all)
     }
 
     async fn settle_asked(&self, rows: Arc<Vec<i64>>, answers: Arc<Answers>, from: usize) -> Result<Turn, StoreError> {
@@ -166,7 +197,7 @@ impl<'r> Pass<'r> {
                 code,
                 count,
                 event.row = row,
-                "a consumer refused events; they are handed over again"
+                "a consumer refused events; those that are not given up are handed over again"
             );
         }
         if let Some((row, error)) = self.stuck {
@@ -184,6 +215,22 @@ impl<'r> Pass<'r> {
         }
         report
     }
+}
+
+/// What fits in one transaction of the inside consumers' work, and how many of the rows that was.
+fn settle_inside(tx: &Tx<'_>, consumers: &[Box<dyn Consumer>], rows: &[i64]) -> Result<(Answers, usize), StoreError> {
+    let (mut answers, mut handled) = (Answers::new(), 0);
+    let begun = Instant::now();
+    for row in rows {
+        if handled > 0 && begun.elapsed() >= TRANSACTION {
+            break;
+        }
+        if let Some(candidate) = sql::relay::find_unpublished(tx, *row)? {
+            answers.insert(*row, settle::settle_inside(tx, consumers, &candidate)?.unwrap_or_default());
+        }
+        handled += 1;
+    }
+    Ok((answers, handled))
 }
 
 impl Turn {

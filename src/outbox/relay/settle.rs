@@ -4,7 +4,7 @@
 use super::candidate::Candidate;
 use crate::kernel::retry::doubled;
 use crate::kernel::store::{StoreError, Tx};
-use crate::outbox::consumer::{Consumer, Refusal, Shape, StoredEvent};
+use crate::outbox::consumer::{Consumer, Inside, Refusal, Shape, StoredEvent};
 use crate::outbox::sql;
 use crate::outbox::sql::relay::PutOff;
 
@@ -25,6 +25,8 @@ pub(super) enum Answer {
     Refused(&'static str),
     /// The store was busy: no attempt was made.
     Busy,
+    /// One outside was not asked, as it does not answer at present: no attempt was made.
+    NotAsked,
 }
 
 /// What became of an event that was handed over.
@@ -39,7 +41,7 @@ pub(super) struct Settled {
 pub(super) enum Fate {
     /// Every consumer has accepted it.
     Published,
-    /// It is handed over again later, to those who refused it.
+    /// It is handed over again later, to those who refused it or were not asked.
     PutOff,
     /// It was given up.
     Failed,
@@ -72,6 +74,34 @@ pub(super) fn settle(
     tx.attempt(|| Stuck::Panicked, || settle_one(tx, consumers, candidate, answered))
 }
 
+/// Has the inside consumers do their work before those outside have answered, and notes who has accepted; what the others
+/// of them answered, by their places, for [`settle`]. The inner error has taken back all of it.
+///
+/// # Errors
+/// The store's, when the transaction as a whole no longer stands.
+pub(super) fn settle_inside(
+    tx: &Tx<'_>,
+    consumers: &[Box<dyn Consumer>],
+    candidate: &Candidate,
+) -> Result<Result<Vec<(usize, Answer)>, Stuck>, StoreError> {
+    let work = || {
+        let Ok(event) = &candidate.event else { return Ok(Vec::new()) };
+        let (mut acceptances, mut answered) = (candidate.acceptances.clone(), Vec::new());
+        for (place, consumer) in open(consumers, candidate) {
+            let Shape::Inside(inside) = consumer.shape() else { continue };
+            match ask_inside(tx, inside, event, consumer.name())? {
+                Answer::Accepted => acceptances.add(consumer.name(), tx.now()),
+                answer => answered.push((place, answer)),
+            }
+        }
+        if acceptances != candidate.acceptances {
+            is_changed(sql::relay::note_acceptances(tx, candidate.row, acceptances.as_str())?)?;
+        }
+        Ok(answered)
+    };
+    tx.attempt(|| Stuck::Panicked, work)
+}
+
 fn settle_one(
     tx: &Tx<'_>,
     consumers: &[Box<dyn Consumer>],
@@ -86,38 +116,54 @@ fn settle_one(
         }
     };
     let mut acceptances = candidate.acceptances.clone();
-    let (mut refusals, mut is_busy) = (Vec::new(), false);
-    for (place, consumer) in consumers.iter().enumerate().filter(|(_, one)| !candidate.acceptances.has(one.name())) {
-        let answer = match consumer.shape() {
-            Shape::Inside(inside) => {
-                let accept = || inside.accept(tx, event);
-                read_answer(tx.attempt(|| Refusal::Code(PANICKED), accept)?, event, consumer.name())
-            }
-            // One that was not asked has been added since.
-            Shape::Outside(_) => {
-                answered.iter().find(|(at, _)| *at == place).map_or(Answer::Busy, |(_, answer)| *answer)
-            }
+    let (mut refusals, mut not_asked, mut is_busy) = (Vec::new(), Vec::new(), false);
+    for (place, consumer) in open(consumers, candidate) {
+        let known = answered.iter().find(|(at, _)| *at == place).map(|(_, answer)| *answer);
+        let answer = match (known, consumer.shape()) {
+            (Some(answer), _) => answer,
+            (None, Shape::Inside(inside)) => ask_inside(tx, inside, event, consumer.name())?,
+            // One that has no answer has been added since.
+            (None, Shape::Outside(_)) => Answer::Busy,
         };
         match answer {
             Answer::Accepted => acceptances.add(consumer.name(), tx.now()),
             Answer::Refused(code) => refusals.push((consumer.name(), code)),
+            Answer::NotAsked => not_asked.push((consumer.name(), "not_asked")),
             Answer::Busy => is_busy = true,
         }
     }
-    let fate = match (refusals.is_empty(), is_busy) {
-        (true, false) => {
-            is_changed(sql::relay::publish(tx, candidate.row, acceptances.as_str())?)?;
-            Fate::Published
+    let fate = if !refusals.is_empty() {
+        put_off(tx, candidate, acceptances.as_str(), &[&*refusals, &*not_asked].concat())?
+    } else if is_busy {
+        if acceptances != candidate.acceptances {
+            is_changed(sql::relay::note_acceptances(tx, candidate.row, acceptances.as_str())?)?;
         }
-        (true, true) => {
-            if acceptances != candidate.acceptances {
-                is_changed(sql::relay::note_acceptances(tx, candidate.row, acceptances.as_str())?)?;
-            }
-            Fate::Waits
-        }
-        (false, _) => put_off(tx, candidate, acceptances.as_str(), &refusals)?,
+        Fate::Waits
+    } else if !not_asked.is_empty() {
+        wait(tx, candidate, acceptances.as_str(), &not_asked)?
+    } else {
+        is_changed(sql::relay::publish(tx, candidate.row, acceptances.as_str())?)?;
+        Fate::Published
     };
     Ok(Settled { fate, refusals })
+}
+
+/// The consumers that have not accepted, with their places.
+fn open<'c>(
+    consumers: &'c [Box<dyn Consumer>],
+    candidate: &'c Candidate,
+) -> impl Iterator<Item = (usize, &'c dyn Consumer)> {
+    let all = consumers.iter().map(Box::as_ref).enumerate();
+    all.filter(|(_, consumer)| !candidate.acceptances.has(consumer.name()))
+}
+
+fn ask_inside(
+    tx: &Tx<'_>,
+    inside: &dyn Inside,
+    event: &StoredEvent,
+    consumer: &'static str,
+) -> Result<Answer, StoreError> {
+    Ok(read_answer(tx.attempt(|| Refusal::Code(PANICKED), || inside.accept(tx, event))?, event, consumer))
 }
 
 /// The code of a consumer that panics.
@@ -145,15 +191,35 @@ fn put_off(
 ) -> Result<Fate, Stuck> {
     // Another program may have written any number.
     let attempts = candidate.attempts.max(0).saturating_add(1);
-    let wait = doubled(FIRST_WAIT_MS, attempts - 1, LONGEST_WAIT_MS);
-    let next = (attempts < MOST_ATTEMPTS).then(|| tx.now().saturating_add(wait));
-    let said: Vec<String> = refusals.iter().map(|(consumer, code)| format!("{consumer}: {code}")).collect();
-    let mut last_error = said.join("; ");
-    last_error.truncate(last_error.floor_char_boundary(LONGEST_ERROR));
-    let row = candidate.row;
+    let pause = doubled(FIRST_WAIT_MS, attempts - 1, LONGEST_WAIT_MS);
+    let next = (attempts < MOST_ATTEMPTS).then(|| tx.now().saturating_add(pause));
+    let (row, last_error) = (candidate.row, said(refusals));
     let put_off = PutOff { row, acceptances, attempts, next_attempt_at: next, last_error: &last_error };
     is_changed(sql::relay::put_off(tx, &put_off)?)?;
     Ok(if next.is_some() { Fate::PutOff } else { Fate::Failed })
+}
+
+/// Nobody has refused it: it is due again when the consumer may be asked again, with as many attempts as before.
+fn wait(
+    tx: &Tx<'_>,
+    candidate: &Candidate,
+    acceptances: &str,
+    not_asked: &[(&'static str, &'static str)],
+) -> Result<Fate, Stuck> {
+    let (row, attempts, last_error) = (candidate.row, candidate.attempts.max(0), said(not_asked));
+    let next_attempt_at = Some(tx.now().saturating_add(FIRST_WAIT_MS));
+    is_changed(sql::relay::put_off(
+        tx,
+        &PutOff { row, acceptances, attempts, next_attempt_at, last_error: &last_error },
+    )?)?;
+    Ok(Fate::PutOff)
+}
+
+fn said(answers: &[(&'static str, &'static str)]) -> String {
+    let each: Vec<String> = answers.iter().map(|(consumer, code)| format!("{consumer}: {code}")).collect();
+    let mut said = each.join("; ");
+    said.truncate(said.floor_char_boundary(LONGEST_ERROR));
+    said
 }
 
 /// The row was read in this very transaction: that nothing was changed is another program's trigger.

@@ -121,7 +121,7 @@ pub(crate) fn publish(tx: &Tx<'_>, row: i64, acceptances: &str) -> Result<bool, 
     Ok(changed == 1)
 }
 
-/// What is written of an event that a consumer refused.
+/// What is written of an event that a consumer refused, or was not asked for.
 #[derive(Debug)]
 pub(crate) struct PutOff<'t> {
     pub(crate) row: i64,

@@ -49,8 +49,65 @@ async fn one_that_hangs_is_left_alone_and_the_others_get_their_events() {
     let began = std::time::Instant::now();
     assert_eq!(pass(&relay).await.retried, 1);
     assert!(began.elapsed() < Duration::from_millis(50) && outside.calls().is_empty());
-    assert_eq!(world.rows().await[2].error.as_deref(), Some("outside: unavailable"));
+    let row = world.rows().await.remove(2);
+    assert_eq!(
+        (row.error.as_deref(), row.attempts, row.next),
+        (Some("outside: not_asked"), 0, Some(START + 30 * SECOND))
+    );
     assert_eq!(inside.calls().len(), 1);
+    // However often that is, it costs no attempt of ten.
+    for _ in 0..12 {
+        world.advance(HOUR);
+        pass(&relay).await;
+    }
+    let rows = world.rows().await;
+    assert_eq!(
+        rows.iter().map(|row| (row.attempts, row.failed)).collect::<Vec<_>>(),
+        [(1, None), (1, None), (0, None)]
+    );
+    assert!(outside.calls().is_empty() && inside.calls().is_empty());
+}
+
+#[tokio::test]
+async fn one_that_hangs_does_not_hold_up_those_inside() {
+    let world = World::new().await;
+    let (inside, outside) = (Actor::inside("inside"), Actor::outside("outside"));
+    let patience = Duration::from_secs(60);
+    let relay = world.relay(&[&outside, &inside]).with_patience(patience);
+    outside.be(Mood::Dies);
+    world.fill(600).await;
+    let stop = CancellationToken::new();
+    let committed = async {
+        // A page of them, the first.
+        while world.column("SELECT CAST(event AS TEXT) FROM seen").await.len() < 500 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let (report, committed) = tokio::join!(relay.run_once(&stop), tokio::time::timeout(patience / 2, committed));
+    assert!(committed.is_ok(), "long before the one outside is given up");
+    assert_eq!(report.unwrap(), Report::default());
+    let row = world.rows().await.remove(0);
+    assert_eq!((row.attempts, row.acceptances.as_str()), (0, "{\"inside\":1700000000000}"));
+    outside.be(Mood::Takes);
+    assert_eq!(pass(&relay).await.published, 600);
+    assert_eq!(inside.calls().len(), 600, "each once");
+}
+
+#[tokio::test]
+async fn what_those_inside_refuse_while_one_outside_hangs_is_one_attempt() {
+    let world = World::new().await;
+    let (inside, outside) = (Actor::inside("inside"), Actor::outside("outside"));
+    let relay = world.relay(&[&inside, &outside]).with_patience(Duration::from_millis(300));
+    inside.be(Mood::RefusesOdd);
+    outside.be(Mood::Dies);
+    world.fill(2).await;
+    assert_eq!(pass(&relay).await.retried, 2);
+    let rows = world.rows().await;
+    assert_eq!((rows[0].attempts, rows[0].error.as_deref()), (1, Some("inside: no; outside: timed_out")));
+    assert_eq!((rows[1].attempts, rows[1].error.as_deref()), (1, Some("outside: timed_out")));
+    assert_eq!(inside.calls(), [(1, Said::Refused), (2, Said::Accepted)], "nobody is asked twice");
+    assert_eq!(world.column("SELECT CAST(event AS TEXT) FROM seen").await, ["2"]);
 }
 
 #[tokio::test]
