@@ -172,6 +172,10 @@ pub(crate) struct WholeEvent {
 /// Rows that one page looks at, at most: filters that no index serves answer a short page and where to go on.
 const LOOKED_AT: usize = 1000;
 
+/// With so many pending events of all tenants together, those of one are looked for among its own, by id: what is due is
+/// in one order for all, and a tenant would go through the others' backlog.
+const MOST_BY_DUE: i64 = 10 * LOOKED_AT as i64;
+
 /// A page that is being filled, row by row.
 #[derive(Debug)]
 pub(super) struct Gathering<'f> {
@@ -228,7 +232,8 @@ impl<'f> Gathering<'f> {
     }
 }
 
-/// A page of a tenant's events: the waiting ones by when they are due, all others by id, the newest first.
+/// A page of a tenant's events by id, the newest first; the pending ones by when they are due, unless very many are
+/// pending. A list keeps to the order in which it was begun.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a cursor of another list; the store's.
@@ -241,14 +246,22 @@ pub(crate) fn events(
 ) -> Result<Page<EventRow>, Error> {
     let mut gathering = Gathering::new(tenant, filter, limit);
     match filter.status {
-        Some(EventStatus::Pending) => gather_pending(tx, due_after(after)?, &mut gathering)?,
+        Some(EventStatus::Pending) if is_by_due(tx, after)? => gather_pending(tx, due_after(after)?, &mut gathering)?,
         Some(EventStatus::Failed) => sql::lists::gather_failed(tx, tenant, id_after(after)?, &mut gathering)?,
-        Some(EventStatus::Published) | None => {
+        Some(EventStatus::Pending | EventStatus::Published) | None => {
             sql::lists::gather_by_id(tx, tenant, id_after(after)?, &mut gathering)?;
         }
     }
     let Page { items, next } = gathering.end();
     Ok(Page { items: items.into_iter().map(|(_, event)| event).collect(), next })
+}
+
+fn is_by_due(tx: &Tx<'_>, after: Option<&Cursor>) -> Result<bool, StoreError> {
+    match after {
+        Some(Cursor::Due(..)) => Ok(true),
+        Some(Cursor::Id(_)) => Ok(false),
+        None => Ok(sql::health::pending(tx, MOST_BY_DUE)? < MOST_BY_DUE),
+    }
 }
 
 /// Those that nobody has refused come first: they are due at once.

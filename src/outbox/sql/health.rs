@@ -28,10 +28,15 @@ pub(super) const OLDEST: &str = "
 
 /// How many events are pending, how many of them have been refused, and how many have failed; each no more than `cap`.
 pub(crate) fn counts(tx: &Tx<'_>, cap: i64) -> Result<(i64, i64, i64), StoreError> {
-    let pending = tx.query_one(PENDING, named_params! { ":cap": cap }, |row| row.get("n"))?;
+    let pending = pending(tx, cap)?;
     let refused = tx.query_one(REFUSED, named_params! { ":cap": cap, ":least": i64::MIN }, |row| row.get("n"))?;
     let failed = tx.query_one(FAILED, named_params! { ":cap": cap }, |row| row.get("n"))?;
     Ok((pending, refused, failed))
+}
+
+/// How many events of all tenants are pending, no more than `cap`.
+pub(crate) fn pending(tx: &Tx<'_>, cap: i64) -> Result<i64, StoreError> {
+    tx.query_one(PENDING, named_params! { ":cap": cap }, |row| row.get("n"))
 }
 
 /// When the oldest of the first pending events was stored.

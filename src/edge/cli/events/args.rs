@@ -13,7 +13,7 @@ use crate::outbox::inspect::EventStatus;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::edge::cli) enum EventsVerb {
-    /// List events: the newest first, or those that wait by when they are due
+    /// List events: the newest first, or those that wait by when they are due, unless very many do
     #[command(after_help = "Example: pillarbox events list --status failed --type order.paid")]
     List(ListArgs),
     /// Show one event whole, with who has accepted it
