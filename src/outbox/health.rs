@@ -10,7 +10,7 @@ use crate::kernel::store::{StoreError, Tx};
 pub(crate) const COUNT_CAP: i64 = 10_000;
 
 /// Fresh events, and refused ones, that are looked at for the oldest. Rows are nearly in the order in which they came, and
-/// no refused one is older than the three hours of its attempts.
+/// refused ones are no older than the three hours of their attempts, but those that a person has reopened.
 const LOOKED_AT: i64 = 256;
 
 /// The events of all tenants that are not published.
@@ -18,9 +18,10 @@ const LOOKED_AT: i64 = 256;
 pub(crate) struct Health {
     /// Not accepted by every consumer yet; [`COUNT_CAP`] means that many or more.
     pub(crate) pending: i64,
-    /// Of those, the ones that a consumer has refused; counted as far.
+    /// Of those, the ones that a consumer has refused or was not asked for; counted as far.
     pub(crate) refused: i64,
-    /// How long ago the oldest of the pending ones was stored.
+    /// How long ago the oldest of the pending ones was stored: of the first few hundred that are due, fresh and refused. One
+    /// that a person has reopened counts from when it was first stored, which may be days, and may be missed behind others.
     pub(crate) oldest_pending_age_ms: Option<i64>,
     /// Given up, until a person retries them; counted as far.
     pub(crate) failed: i64,

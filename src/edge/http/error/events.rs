@@ -58,9 +58,26 @@ impl From<Error> for Problem {
             }
             Error::Invalid { field: "events", what, .. } => Self::invalid_body(vec![Fault::new("events", what)]),
             Error::Invalid { field, what, .. } => Self::bad_query(Fault::new(field, what)),
-            Error::NotFound | Error::UnknownTenant => Self::no_such("event"),
+            Error::NotFound => Self::no_such("event"),
+            Error::UnknownTenant => Self::no_such("tenant"),
             Error::AlreadyPublished => Self::new(StatusCode::CONFLICT, "already_published", why),
             Error::Store(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_called_by_its_name() {
+        let told = |error: Error| {
+            let problem = Problem::from(error);
+            assert_eq!(problem.status(), StatusCode::NOT_FOUND);
+            problem.detail.into_owned()
+        };
+        assert!(told(Error::NotFound).contains("event"));
+        assert!(told(Error::UnknownTenant).contains("tenant"));
     }
 }
