@@ -1,5 +1,16 @@
 //! Names into addresses for outgoing webhooks, on threads of their own. The system's resolver blocks for as long as a name
 //! server likes; were it run where database reads are, somebody's broken name server would stop everything.
+//!
+//! **Guarantees.**
+//! - Names that hang, however many and however new, leave threads to those that have answered quickly:
+//!   `src/webhooks/resolve/lookups/tests.rs::sixteen_names_that_hang_for_the_first_time_do_not_keep_a_good_one_waiting`.
+//! - Whoever waits for a lookup knows whether it has begun:
+//!   `src/webhooks/resolve/lookups/tests.rs::names_that_are_not_known_to_be_quick_leave_half_of_the_threads_to_those_that_are`.
+//!
+//! **Windows.** After a start no name is known to be quick: while names hang then, those that are new wait for half of the
+//! threads. What does not come to its turn is interrupted, and made again
+//! (`src/webhooks/deliver/tests/faults.rs::a_lookup_that_never_began_is_not_the_endpoints_failure`). A name that has answered
+//! quickly and then hangs holds one of the other threads, once.
 
 mod lookups;
 mod paces;
