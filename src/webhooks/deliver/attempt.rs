@@ -21,13 +21,13 @@ impl Hands {
     pub(super) async fn attempt(self: Arc<Self>, taken: Taken) {
         let (mut claim, ready) = taken;
         let in_hand = InHand::of(&self, claim.delivery);
-        let mut slot = Slot { hands: Arc::clone(&self), endpoint: claim.destination.endpoint, took: Duration::ZERO };
+        let mut slot = Slot { hands: Arc::clone(&self), endpoint: claim.destination.endpoint, took: None };
         let sent = AssertUnwindSafe(self.send(&mut claim, &ready)).catch_unwind().await;
         let outcome = sent.unwrap_or_else(|_| cut_off());
         self.measure(&claim, &outcome);
         let closes = outcome.is_gone() || outcome.pause_asked_for().is_some();
         let closing = closes.then(|| Closing::of(&self, claim.destination.endpoint));
-        slot.took = outcome.duration;
+        slot.took = (outcome.error != Some(ErrorClass::Interrupted)).then_some(outcome.duration);
         drop(slot);
         self.settle(Done::new(Ended { claim, outcome }, in_hand, closing)).await;
     }
@@ -74,7 +74,7 @@ fn take_body(message: &mut Arc<Message>) -> Vec<u8> {
 struct Slot {
     hands: Arc<Hands>,
     endpoint: i64,
-    took: Duration,
+    took: Option<Duration>,
 }
 
 impl Drop for Slot {

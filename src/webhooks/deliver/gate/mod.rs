@@ -222,13 +222,13 @@ impl Gate {
         self.most.saturating_sub(self.under_way) >= self.most.div_ceil(4)
     }
 
-    /// An attempt has ended that took so long, in real time.
-    pub(super) fn ended(&mut self, endpoint: i64, took: Duration) {
-        let pace = if took < self.slow_after { Pace::Prompt } else { Pace::Slow };
+    /// An attempt has ended that took so long, in real time; none if it says nothing of the endpoint.
+    pub(super) fn ended(&mut self, endpoint: i64, took: Option<Duration>) {
+        let pace = took.map(|took| if took < self.slow_after { Pace::Prompt } else { Pace::Slow });
         self.under_way = self.under_way.saturating_sub(1);
         self.change(endpoint, |lane| {
             lane.under_way = lane.under_way.saturating_sub(1);
-            lane.pace = pace;
+            lane.pace = pace.unwrap_or(lane.pace);
         });
     }
 
