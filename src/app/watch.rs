@@ -72,8 +72,7 @@ impl Watch {
 const GIVEN_UP: &str =
     "the relay has given events up; see `pillarbox events list --status failed` and `pillarbox events retry`";
 const UNREADABLE: &str = "webhooks.key cannot be used, so webhooks are held back; the log says why when one is due";
-const MISSING: &str =
-    "webhooks.key is missing, so webhooks are held back: the secrets of endpoints are sealed with it; put it back";
+const MISSING: &str = "webhooks.key is missing, so webhooks are held back: the secrets of endpoints are sealed with it; put it back, or see `pillarbox webhooks new-key`";
 
 /// The minutes of an age that is long.
 fn long(age_ms: Option<i64>) -> Option<u64> {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::delivery::waiting;
+use super::delivery::{Waiting, waiting};
 use super::{Error, sql};
 use crate::kernel::store::Tx;
 
@@ -17,7 +17,7 @@ pub(crate) struct Health {
     pub(crate) pending: i64,
     /// Deliveries that are being sent.
     pub(crate) sending: i64,
-    /// For how long the first delivery that may go has been due; `None` if none is.
+    /// For how long the first delivery has been due at an endpoint without a rate at which nothing fails; `None` if none is.
     pub(crate) overdue_ms: Option<i64>,
     /// Endpoints that get something.
     pub(crate) active: i64,
@@ -34,7 +34,9 @@ pub(crate) struct Health {
 /// # Errors
 /// The store's.
 pub(crate) fn health(tx: &Tx<'_>) -> Result<Health, Error> {
-    let first = waiting(tx)?.iter().map(|one| one.due_at).min();
+    // What a rate holds back, or a receiver that does not answer, is no delay of ours.
+    let is_free = |one: &&Waiting| one.rate_per_second.is_none() && !one.is_failing;
+    let first = waiting(tx)?.iter().filter(is_free).map(|one| one.due_at).min();
     let mut health = sql::health::endpoints(tx)?;
     health.overdue_ms = first.map(|at| tx.now().saturating_sub(at)).filter(|age| *age >= 0);
     health.pending = sql::health::pending(tx, COUNT_CAP)?;

@@ -74,7 +74,7 @@ mod page;
 pub(crate) mod probe;
 pub(crate) mod prune;
 pub(crate) mod recover;
-mod resolve;
+pub(crate) mod resolve;
 mod response;
 mod shortage;
 pub(crate) mod signature;

@@ -50,7 +50,9 @@ pub(crate) enum VaultError {
         path: PathBuf,
     },
     /// There are sealed secrets, and no key.
-    #[error("{path} is missing, and the secrets of endpoints are sealed with it: put it back")]
+    #[error(
+        "{path} is missing, and the secrets of endpoints are sealed with it: put it back, or see `pillarbox webhooks new-key`"
+    )]
     Missing {
         /// The key's file.
         path: PathBuf,
@@ -94,6 +96,14 @@ impl Vault {
     /// The key's file is there and cannot be used.
     pub(crate) fn has_key(&self) -> Result<bool, VaultError> {
         Ok(self.cipher()?.is_some())
+    }
+
+    /// Makes a key in the place of one that is lost; one that is there is kept.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn make_new(&self) -> Result<(), VaultError> {
+        self.make_key().map(|_| ())
     }
 
     /// Seals a secret for the endpoint of that id. `is_first` says that nothing is sealed yet: only then is a missing key

@@ -42,6 +42,24 @@ fn an_endpoint_is_made_with_a_secret_that_is_shown_once() {
 }
 
 #[test]
+fn a_lost_key_is_replaced_on_purpose_and_then_every_secret() {
+    let place = Place::migrated();
+    let id = id_of(&made(&place, &[URL]));
+    let key = place.data().join("webhooks.key");
+    place.run(&["webhooks", "new-key", "--yes"]).refused(1, &["webhooks.key is there and is kept"]);
+    let old = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    endpoints(&place, &["rotate-secret", &id]).refused(1, &["missing", "new-key"]);
+    place.run(&["webhooks", "new-key"]).refused(2, &["--yes"]);
+    place.run(&["webhooks", "new-key", "--yes"]).succeeded();
+    assert_ne!(fs::read(&key).unwrap(), old);
+    let rotated = endpoints(&place, &["rotate-secret", &id]).succeeded().row();
+    assert_eq!(rotated["previous_valid_until"], Value::Null, "what was sealed with the lost key signs nothing");
+    let again = endpoints(&place, &["rotate-secret", &id]).succeeded().row();
+    assert!(again["previous_valid_until"].is_string(), "it opens");
+}
+
+#[test]
 fn an_own_secret_comes_from_a_file_and_a_rotation_keeps_the_old_one_for_a_while() {
     let place = Place::migrated();
     fs::write(place.path().join("mine"), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();

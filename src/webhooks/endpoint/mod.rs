@@ -115,3 +115,12 @@ pub(crate) struct EndpointChanges {
     /// `active` or `paused`.
     pub(crate) status: Option<EndpointStatus>,
 }
+
+impl EndpointChanges {
+    /// Whether it only has the endpoint get less, so that it takes no room.
+    pub(crate) fn is_relief(&self) -> bool {
+        let Self { url, description, event_types, rate_per_second, status } = self;
+        let is_alone = url.is_none() && description.is_none() && event_types.is_none() && rate_per_second.is_none();
+        is_alone && *status == Some(EndpointStatus::Paused)
+    }
+}

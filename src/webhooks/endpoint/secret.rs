@@ -8,7 +8,8 @@ use crate::kernel::clock::UnixMs;
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Tx;
 use crate::kernel::tenant::TenantId;
-use crate::webhooks::vault::{Vault, random};
+use crate::webhooks::delivery::SealedSecret;
+use crate::webhooks::vault::{Vault, VaultError, random};
 use crate::webhooks::{Error, sql};
 
 const PREFIX: &str = "whsec_";
@@ -90,7 +91,7 @@ pub(super) fn store(
 }
 
 /// Replaces an endpoint's secret. The one that signed until now goes on for the overlap, which is counted from now, and
-/// earlier ones for theirs; of more than ten the oldest stop.
+/// earlier ones for theirs; of more than ten the oldest stop. If one of them does not open any more, all of them stop.
 ///
 /// # Errors
 /// [`Error::NotFound`], [`Error::Invalid`], the vault's, the store's.
@@ -108,11 +109,18 @@ pub(crate) fn rotate_secret(
     }
     let written = Written::new(rotation.secret.as_ref())?;
     let until = tx.now().saturating_add(overlap_s * 1000);
-    sql::secrets::retire_current(tx, endpoint, until)?;
-    sql::secrets::delete_expired_of(tx, endpoint)?;
+    let is_lost = |secret: &SealedSecret| matches!(vault.unseal(id, &secret.sealed), Err(VaultError::WrongKey { .. }));
+    let has_lost = sql::secrets::signing(tx, endpoint)?.iter().any(is_lost);
+    if has_lost {
+        // What no key opens signs nothing, and would keep the new one from it.
+        sql::secrets::delete_of(tx, endpoint)?;
+    } else {
+        sql::secrets::retire_current(tx, endpoint, until)?;
+        sql::secrets::delete_expired_of(tx, endpoint)?;
+    }
     store(tx, endpoint, id, &written, vault)?;
     sql::secrets::delete_all_but_newest(tx, endpoint, MOST_SIGNING)?;
-    Ok(Rotated { secret: written.secret(), previous_valid_until: (overlap_s > 0).then_some(until) })
+    Ok(Rotated { secret: written.secret(), previous_valid_until: (overlap_s > 0 && !has_lost).then_some(until) })
 }
 
 #[cfg(test)]

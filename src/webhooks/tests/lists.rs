@@ -214,3 +214,17 @@ async fn health_tells_what_waits_and_for_how_long() {
     assert_eq!((seen.pending, seen.sending, seen.overdue_ms), (3, 1, Some(MINUTE)));
     assert_eq!((seen.active, seen.paused, seen.disabled, seen.failing), (2, 0, 0, 0));
 }
+
+#[tokio::test]
+async fn what_a_rate_or_a_silent_receiver_holds_back_is_not_overdue() {
+    for held in ["rate_per_second = 1", "failing_since = 1"] {
+        let world = World::new();
+        world.endpoint().await;
+        world.event(1).await;
+        world.advance(MINUTE);
+        assert_eq!(world.db.read(health).await.unwrap().overdue_ms, Some(MINUTE));
+        let sql = format!("UPDATE webhook_endpoints SET {held}");
+        world.write(move |tx| tx.execute(&sql, []).unwrap()).await;
+        assert_eq!(world.db.read(health).await.unwrap().overdue_ms, None, "{held}");
+    }
+}

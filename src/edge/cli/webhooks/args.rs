@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::delivery_args::{AttemptsArgs, DeliveriesVerb, ResendArgs, WindowArgs};
 use super::endpoint_args::EndpointsVerb;
 use super::listen::ListenArgs;
+use super::new_key::NewKeyArgs;
 use super::probe::TestArgs;
 use super::sign::SignArgs;
 use super::verify::VerifyArgs;
@@ -21,6 +22,12 @@ pub(in crate::edge::cli) enum WebhooksVerb {
         pillarbox webhooks listen --forward-to http://localhost:3000/hooks --event-types order.*\n  \
         pillarbox webhooks listen --print-body --data-dir DIR")]
     Listen(ListenArgs),
+    /// Make a new webhooks.key after the old one was lost for good, while nobody serves
+    #[command(
+        after_help = "Every endpoint then needs a new secret (`webhooks endpoints rotate-secret ID`), and its receiver \
+        that secret.\nUntil then its deliveries wait. A key that is there is never replaced."
+    )]
+    NewKey(NewKeyArgs),
 }
 
 /// The verbs that read or change the file.

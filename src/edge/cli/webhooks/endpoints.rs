@@ -161,7 +161,9 @@ async fn change(
     changes: EndpointChanges,
 ) -> anyhow::Result<Result<Endpoint, Error>> {
     let (tenant, id, egress) = (whose.tenant.clone(), id.to_owned(), desk.tools()?.egress);
-    Ok(desk.db.write(move |tx| webhooks::update(tx, &tenant, &id, &changes, &egress)).await)
+    let is_relief = changes.is_relief();
+    let change = move |tx: &Tx<'_>| webhooks::update(tx, &tenant, &id, &changes, &egress);
+    Ok(if is_relief { desk.db.settle(change).await } else { desk.db.write(change).await })
 }
 
 /// What became of one endpoint.
@@ -179,7 +181,7 @@ async fn set_status(desk: &Desk, args: ManyArgs, status: EndpointStatus) -> anyh
         let changed = match status {
             EndpointStatus::Disabled => {
                 let (tenant, id) = (args.whose.tenant.clone(), id.clone());
-                desk.db.write(move |tx| webhooks::disable(tx, &tenant, &id)).await
+                desk.db.settle(move |tx| webhooks::disable(tx, &tenant, &id)).await
             }
             status => {
                 let changes = EndpointChanges { status: Some(status), ..EndpointChanges::default() };
@@ -211,7 +213,7 @@ async fn delete(desk: &Desk, args: ManyArgs, yes: bool) -> anyhow::Result<Exit> 
     let mut is_missing = false;
     for id in ids {
         let (tenant, gone) = (args.whose.tenant.clone(), id.clone());
-        let what = match desk.db.write(move |tx: &Tx<'_>| webhooks::delete(tx, &tenant, &gone)).await {
+        let what = match desk.db.settle(move |tx: &Tx<'_>| webhooks::delete(tx, &tenant, &gone)).await {
             Ok(()) => "deleted; its deliveries go in batches".to_owned(),
             Err(Error::NotFound) => {
                 is_missing = true;

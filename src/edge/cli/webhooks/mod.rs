@@ -8,6 +8,7 @@ mod endpoint_args;
 mod endpoints;
 mod listen;
 mod message;
+mod new_key;
 mod probe;
 mod repair;
 mod secret;
@@ -69,6 +70,7 @@ pub(super) async fn run(location: &Location, verb: WebhooksVerb) -> anyhow::Resu
             done
         }
         WebhooksVerb::Listen(args) => listen::run(location, args).await,
+        WebhooksVerb::NewKey(args) => new_key::run(location, args).await,
         WebhooksVerb::ByHand(HandVerb::Sign(args)) => sign::run(args),
         WebhooksVerb::ByHand(HandVerb::Verify(args)) => verify::run(args),
     }

@@ -53,7 +53,7 @@ struct TestServer {
 }
 
 /// How a test's server differs from the usual one.
-struct Setup {
+pub(super) struct Setup {
     secret: Option<&'static str>,
     keys: Keys,
     hands: Hands,
@@ -63,6 +63,8 @@ struct Setup {
     limits: fn(&mut Limits),
     /// Whether webhooks may go to this machine.
     allow_insecure: bool,
+    /// Who says where names lead.
+    resolver: Resolver,
     /// Assignments over the default configuration.
     sets: &'static [&'static str],
     queue: usize,
@@ -80,6 +82,7 @@ impl Default for Setup {
             others: Router::new(),
             limits: |_| {},
             allow_insecure: false,
+            resolver: Resolver::system(),
             sets: &[],
             queue: 1024,
             min_free: 0,
@@ -112,7 +115,7 @@ impl TestServer {
         let egress = Egress::new(policy);
         let timeout = config.webhooks.timeout;
         let settings = TransportSettings { timeout, idle_per_host: 4, ca_file: None };
-        let transport = Transport::new(&settings, egress.clone(), Resolver::system(), clock.clone()).unwrap();
+        let transport = Transport::new(&settings, egress.clone(), setup.resolver, clock.clone()).unwrap();
         let tools = WebhookTools { egress, vault: Vault::at(dir.path()), transport };
         let sections = Sections { bot, events, http, leads };
         let mut state = HttpState::new(db.clone(), &sections, tools, recorded_metrics());

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 
+use super::WebhookTools;
 use super::admission::Owner;
 use super::endpoint_forms::{
     EndpointBody, EndpointChangesBody, MadeEndpointBody, NewEndpointBody, RotatedBody, RotationBody,
@@ -19,6 +20,7 @@ use crate::edge::http::HttpState;
 use crate::edge::http::decode::{JsonBody, JsonOrNothing, NoQuery, parameters};
 use crate::edge::http::error::Problem;
 use crate::edge::http::openapi::refusals;
+use crate::kernel::store::Tx;
 use crate::webhooks::{self, EndpointChanges, NewEndpoint, Rotation};
 
 /// Makes an endpoint, with its secret, which is shown here and never again.
@@ -40,6 +42,7 @@ pub(super) async fn create(
     JsonBody(body): JsonBody<NewEndpointBody>,
 ) -> Result<(StatusCode, Json<MadeEndpointBody>), Problem> {
     let (new, tools) = (NewEndpoint::from(body), state.webhooks.clone());
+    look_up(&tools, Some(&new.url)).await?;
     let made = state.db.write(move |tx| webhooks::create(tx, &tenant, &new, &tools.vault, &tools.egress));
     let (endpoint, secret) = made.await?;
     Ok((StatusCode::CREATED, Json(MadeEndpointBody::new(endpoint, &secret))))
@@ -128,8 +131,12 @@ pub(super) async fn update(
     JsonBody(body): JsonBody<EndpointChangesBody>,
 ) -> Result<Json<EndpointBody>, Problem> {
     let (changes, tools) = (EndpointChanges::from(body), state.webhooks.clone());
-    let changed = state.db.write(move |tx| webhooks::update(tx, &tenant, &id, &changes, &tools.egress));
-    Ok(Json(changed.await?.into()))
+    look_up(&tools, changes.url.as_deref()).await?;
+    let is_relief = changes.is_relief();
+    let change = move |tx: &Tx<'_>| webhooks::update(tx, &tenant, &id, &changes, &tools.egress);
+    // Whoever stops a flood that has filled the disk is not sent away because the disk is full.
+    let changed = if is_relief { state.db.settle(change).await } else { state.db.write(change).await };
+    Ok(Json(changed?.into()))
 }
 
 /// Removes an endpoint with its deliveries.
@@ -147,8 +154,16 @@ pub(super) async fn delete(
     Named(id): Named,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    state.db.write(move |tx| webhooks::delete(tx, &tenant, &id)).await?;
+    state.db.settle(move |tx| webhooks::delete(tx, &tenant, &id)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Looks where a name leads now, so that a wrong one is told here and not by its first failure.
+async fn look_up(tools: &WebhookTools, url: Option<&str>) -> Result<(), Problem> {
+    match url {
+        Some(url) => Ok(tools.transport.check_url(url).await.map_err(webhooks::Error::from)?),
+        None => Ok(()),
+    }
 }
 
 /// Replaces an endpoint's secret. The new one is shown here and never again; the old one signs too for the overlap.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -98,7 +99,8 @@ pub(super) async fn send(
     _: NoQuery,
 ) -> Result<Json<TestedBody>, Problem> {
     let seat = Arc::clone(&state.test_seats).try_acquire_owned().map_err(|_| Problem::too_many_tests())?;
-    let limit = state.limits.request;
+    // However long one may take: an answer that is cut off would ask for another test.
+    let limit = state.limits.request.max(state.webhooks.transport.timeout() + Duration::from_secs(10));
     // Of what was sent there is to be a trace, whether or not its caller is still there.
     let testing = async move {
         let tools = Tools { transport: &state.webhooks.transport, vault: &state.webhooks.vault };

@@ -1,12 +1,16 @@
 //! Endpoints and their secrets.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::JSON;
-use crate::edge::http::tests::TestServer;
+use crate::edge::http::tests::{Setup, TestServer};
+use crate::kernel::tenant::TenantId;
 use crate::tenants::Role;
+use crate::webhooks::resolve::{Line, Script};
+use crate::webhooks::{self, Egress, EgressPolicy, NewEndpoint, Resolver, Vault};
 
 const PATH: &str = "/v1/endpoints";
 /// 32 bytes.
@@ -259,6 +263,37 @@ async fn an_unknown_endpoint_is_a_404_whatever_its_id_is() {
         server.ask(&key, "PATCH", &at, Some(&json!({}))).await.problem(404, "not_found");
     }
     server.ask_bytes(&key, ("PATCH", "/v1/endpoints/x"), &[JSON], Some(b"{")).await;
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_refused_when_it_is_written() {
+    let script = Arc::new(Script::default());
+    script.will("hooks.example.com", Line::Addresses(vec!["203.0.114.7".parse().unwrap()]));
+    script.will("inside.example.com", Line::Addresses(vec!["10.0.0.1".parse().unwrap()]));
+    let setup = Setup { resolver: Resolver::Scripted(Arc::clone(&script)), ..Setup::default() };
+    let server = TestServer::with(setup).await;
+    let key = server.key("acme", Role::Admin).await;
+    let inside = json!("https://inside.example.com/in");
+    server.ask(&key, "POST", PATH, Some(&new_with("url", inside.clone()))).await.problem(422, "invalid_url");
+    let made = create(&server, &key, &new()).await;
+    server.ask(&key, "PATCH", &address(&made), Some(&json!({"url": inside}))).await.problem(422, "invalid_url");
+    assert_eq!(server.ask(&key, "GET", &address(&made), None).await.json()["url"], made["url"]);
+}
+
+#[tokio::test]
+async fn a_full_disk_keeps_nobody_from_stopping_an_endpoint() {
+    let server = TestServer::with(Setup { min_free: u64::MAX / 2, ..Setup::default() }).await;
+    let key = server.key("acme", Role::Admin).await;
+    server.ask(&key, "POST", PATH, Some(&new())).await.problem(503, "disk_low");
+    let (vault, egress) = (Vault::at(server.db.dir()), Egress::new(EgressPolicy::default()));
+    let wanted = NewEndpoint { url: "https://hooks.example.com/in".to_owned(), ..NewEndpoint::default() };
+    let acme = TenantId::parse("acme").unwrap();
+    server.db.settle(move |tx| webhooks::create(tx, &acme, &wanted, &vault, &egress)).await.unwrap();
+    let made = server.ask(&key, "GET", PATH, None).await.json()["items"][0].clone();
+    let paused = json!({"status": "paused"});
+    server.ask(&key, "PATCH", &address(&made), Some(&json!({"description": "x"}))).await.problem(503, "disk_low");
+    assert_eq!(server.ask(&key, "PATCH", &address(&made), Some(&paused)).await.json()["status"], "paused");
+    assert_eq!(server.ask(&key, "DELETE", &address(&made), None).await.status, 204);
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ impl TestServer {
             let _ = create_tenant(tx, &tenant);
             create_key(tx, &tenant, role, "").map(|key| key.token.expose().to_owned())
         };
-        self.db.write(make).await.unwrap()
+        self.db.settle(make).await.unwrap()
     }
 
     /// A request with this key and, if there is one, this body.
