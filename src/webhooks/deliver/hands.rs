@@ -15,7 +15,7 @@ use super::results::Results;
 use super::{DelivererParts, Report};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{StoreError, Tx};
-use crate::webhooks::delivery::{Claim, Pick, Waiting, claim, waiting};
+use crate::webhooks::delivery::{Claim, Pick, Tenants, Waiting, claim, tenants, waiting};
 use crate::webhooks::vault::VaultError;
 
 /// How long an endpoint is left alone of which nothing could be claimed: a person has to mend the key's file, or the row.
@@ -71,6 +71,7 @@ pub(super) struct Filled {
 #[derive(Debug)]
 pub(super) struct Seen {
     waiting: Vec<Waiting>,
+    tenants: Tenants,
     at: Instant,
 }
 
@@ -122,14 +123,18 @@ impl Hands {
         }
         let seen = match seen.filter(|seen| seen.at.elapsed() < FRESH) {
             Some(seen) => seen,
-            None => Seen { at: Instant::now(), waiting: self.parts.db.read(|tx: &Tx<'_>| waiting(tx)).await? },
+            None => {
+                let look = |tx: &Tx<'_>| Ok::<_, StoreError>((waiting(tx)?, tenants(tx)?));
+                let (waiting, tenants) = self.parts.db.read(look).await?;
+                Seen { waiting, tenants, at: Instant::now() }
+            }
         };
         let found = &seen.waiting;
         let now = self.clock().now();
         let mut turn = {
             let mut gate = self.gate();
             gate.tidy(now, ASIDE_MS);
-            gate.turn(found, now)
+            gate.turn(found, seen.tenants, now)
         };
         if turn.picks.is_empty() || stop.is_cancelled() {
             return Ok(Filled { turn, ..Filled::default() });

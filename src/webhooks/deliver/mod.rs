@@ -26,9 +26,9 @@
 //! - An endpoint for which nothing can be signed waits, and loses no attempt:
 //!   `src/webhooks/deliver/tests/faults.rs::an_endpoint_whose_secret_does_not_open_waits_and_holds_up_nobody`.
 //!
-//! **Windows.** Endpoints that have answered and all begin to hang at once hold what they had until it times out; the
-//! others share what is left meanwhile (`src/webhooks/deliver/gate/tests.rs::any_number_of_endpoints_that_hang_leave_slots_to_those_that_answer`
-//! is how it stands after that). The process ends between claim and result: whether the receiver has the event is unknown. The attempt is
+//! **Windows.** Endpoints of one tenant, or of the only one, that have answered often and all begin to hang at once hold
+//! what they had until it times out, and can do so again; what they cannot take is the others' quarter
+//! (`src/webhooks/deliver/gate/tests.rs::a_tenant_leaves_a_quarter_to_the_others_if_there_are_any`). The process ends between claim and result: whether the receiver has the event is unknown. The attempt is
 //! journaled as interrupted and made again
 //! (`src/webhooks/deliver/tests/faults.rs::what_was_under_way_when_the_process_ended_is_sent_again`).
 //!

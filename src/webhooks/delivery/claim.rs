@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{Claim, Destination, LONGEST_HOLD_MS, Message, Pick, Waiting};
+use super::{Claim, Destination, LONGEST_HOLD_MS, Message, Pick, Tenants, Waiting};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
 use crate::webhooks::attempt::Trigger;
@@ -41,6 +41,14 @@ pub(crate) fn waiting(tx: &Tx<'_>) -> Result<Vec<Waiting>, StoreError> {
         known.due_at = known.due_at.min(due_at);
     }
     Ok(found.into_values().collect())
+}
+
+/// Whether one tenant has all endpoints.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn tenants(tx: &Tx<'_>) -> Result<Tenants, StoreError> {
+    Ok(if sql::claim::has_several_tenants(tx)? { Tenants::Several } else { Tenants::One })
 }
 
 /// Claims what is due of each pick, what a person asked for before what the schedule brings. Each claim is a lease of

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(in crate::webhooks) use claim::{ClaimedRow, Found};
-pub(crate) use claim::{claim, waiting};
+pub(crate) use claim::{claim, tenants, waiting};
 pub(crate) use finish::finish;
 pub(in crate::webhooks) use finish::{Standing, UnderWay};
 pub(in crate::webhooks) use interrupted::CutOff;
@@ -80,6 +80,17 @@ pub(crate) struct Waiting {
     pub(crate) rate_per_second: Option<i64>,
     /// Whether nothing has arrived there since a failure.
     pub(crate) is_failing: bool,
+    /// Whose it is.
+    pub(crate) tenant: TenantId,
+}
+
+/// Whether anybody else has endpoints, so that one tenant must not have every slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tenants {
+    /// One tenant at most has endpoints.
+    One,
+    /// More than one has.
+    Several,
 }
 
 /// So many of an endpoint may be claimed: it has that many slots.

@@ -91,7 +91,8 @@ pub(super) fn store(
 }
 
 /// Replaces an endpoint's secret. The one that signed until now goes on for the overlap, which is counted from now, and
-/// earlier ones for theirs; of more than ten the oldest stop. If one of them does not open any more, all of them stop.
+/// earlier ones for theirs; of more than ten the oldest stop. All of them stop without an overlap, and if one of them does
+/// not open any more.
 ///
 /// # Errors
 /// [`Error::NotFound`], [`Error::Invalid`], the vault's, the store's.
@@ -111,8 +112,9 @@ pub(crate) fn rotate_secret(
     let until = tx.now().saturating_add(overlap_s * 1000);
     let is_lost = |secret: &SealedSecret| matches!(vault.unseal(id, &secret.sealed), Err(VaultError::WrongKey { .. }));
     let has_lost = sql::secrets::signing(tx, endpoint)?.iter().any(is_lost);
-    if has_lost {
-        // What no key opens signs nothing, and would keep the new one from it.
+    if has_lost || overlap_s == 0 {
+        // What no key opens signs nothing, and would keep the new one from it; and without an overlap whoever replaces a
+        // secret that has leaked, perhaps not the last one, means all of them.
         sql::secrets::delete_of(tx, endpoint)?;
     } else {
         sql::secrets::retire_current(tx, endpoint, until)?;

@@ -2,8 +2,10 @@
 
 use rusqlite::{Row, named_params};
 
+use super::parsed;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
+use crate::kernel::tenant::TenantId;
 use crate::webhooks::delivery::{ClaimedRow, Found, Message, Pick, Waiting};
 
 /// An endpoint that has something to send.
@@ -23,7 +25,7 @@ pub(super) const SCHEDULED: &str = "
                 WHERE status = 'pending' AND endpoint > e.id ORDER BY endpoint LIMIT 1)
         FROM e WHERE e.id IS NOT NULL
     )
-    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing,
+    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing, w.tenant_id,
            (SELECT next_attempt_at FROM webhook_deliveries INDEXED BY webhook_deliveries_pending
             WHERE status = 'pending' AND endpoint = w.id ORDER BY next_attempt_at LIMIT 1) AS due_at
     FROM e CROSS JOIN webhook_endpoints AS w ON w.id = e.id
@@ -40,9 +42,16 @@ pub(super) const ASKED_FOR: &str = "
                 ORDER BY endpoint LIMIT 1)
         FROM e WHERE e.id IS NOT NULL
     )
-    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing, :now AS due_at
+    SELECT w.id, w.held_until, w.rate_per_second, w.failing_since IS NOT NULL AS is_failing, w.tenant_id, :now AS due_at
     FROM e CROSS JOIN webhook_endpoints AS w ON w.id = e.id
     WHERE w.status = 'active' AND w.deleted_at IS NULL";
+
+// The first and the last of an index: two steps, however many endpoints there are.
+pub(super) const HAS_SEVERAL_TENANTS: &str = "
+    SELECT (SELECT tenant_id FROM webhook_endpoints INDEXED BY webhook_endpoints_of_tenant
+            WHERE deleted_at IS NULL ORDER BY tenant_id LIMIT 1)
+        <> (SELECT tenant_id FROM webhook_endpoints INDEXED BY webhook_endpoints_of_tenant
+            WHERE deleted_at IS NULL ORDER BY tenant_id DESC LIMIT 1) AS are_several";
 
 pub(super) const FIND_ACTIVE: &str = "
     SELECT endpoint_id, url, held_until,
@@ -90,8 +99,15 @@ fn waiting(row: &Row<'_>) -> rusqlite::Result<WaitingRow> {
         due_at,
         rate_per_second: row.get("rate_per_second")?,
         is_failing: row.get("is_failing")?,
+        tenant: parsed(row, "tenant_id", TenantId::parse)?,
     };
     Ok(WaitingRow { waiting, due_at, held_until })
+}
+
+/// Whether endpoints are of more than one tenant.
+pub(crate) fn has_several_tenants(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    // Without an endpoint it is unknown, which is no.
+    tx.query_one(HAS_SEVERAL_TENANTS, [], |row| Ok(row.get::<_, Option<bool>>("are_several")?.unwrap_or(false)))
 }
 
 /// The endpoint in that row, if it is active.

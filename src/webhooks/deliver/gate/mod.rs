@@ -1,14 +1,17 @@
 //! How many attempts may be under way, in all and to each endpoint, and whose turn it is. In memory: a process that ends
 //! has none under way. Pure, so that every rule has its test; the worker holds it behind a lock.
 
+mod shares;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use self::shares::{Free, Pace};
 use crate::kernel::clock::UnixMs;
-use crate::webhooks::delivery::{Pick, Waiting};
+use crate::kernel::tenant::TenantId;
+use crate::webhooks::delivery::{Pick, Tenants, Waiting};
 
 /// The time in which an endpoint with a rate is begun with at most so often.
 const SECOND_MS: i64 = 1000;
@@ -20,16 +23,8 @@ const AT_A_TIME: usize = 4;
 /// Endpoints without anything under way whose pace is remembered.
 const REMEMBERED: usize = 4096;
 
-/// How an endpoint answers. Whoever is slow has one slot, and all of them together half of the slots; they and those
-/// that are new leave a quarter to the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Pace {
-    /// Nothing is known yet.
-    #[default]
-    New,
-    Prompt,
-    Slow,
-}
+/// Prompt answers in a row after which an endpoint is known to answer promptly.
+const PROVEN: usize = 8;
 
 /// The gate of a process.
 #[derive(Debug)]
@@ -47,8 +42,11 @@ pub(super) struct Gate {
 /// What the gate knows of an endpoint.
 #[derive(Debug, Default)]
 struct Lane {
-    /// As it was at the last attempt that ended.
-    pace: Pace,
+    tenant: Option<TenantId>,
+    /// The last answer was slow.
+    is_slow: bool,
+    /// Prompt answers in a row, the last ones; no more than [`PROVEN`] are counted.
+    prompt: usize,
     under_way: usize,
     /// Answers that close it, and are being written down.
     closing: usize,
@@ -82,38 +80,11 @@ impl Turn {
 }
 
 /// What one endpoint may have in this turn.
-struct Share {
-    endpoint: i64,
+struct Share<'a> {
+    of: &'a Waiting,
     pace: Pace,
     left: usize,
     given: usize,
-}
-
-/// How many slots there are for whom.
-struct Free {
-    all: usize,
-    unproven: usize,
-    slow: usize,
-}
-
-impl Free {
-    fn of(&self, pace: Pace) -> usize {
-        match pace {
-            Pace::Prompt => self.all,
-            Pace::New => self.all.min(self.unproven),
-            Pace::Slow => self.all.min(self.unproven).min(self.slow),
-        }
-    }
-
-    fn take(&mut self, pace: Pace, slots: usize) {
-        self.all = self.all.saturating_sub(slots);
-        if pace != Pace::Prompt {
-            self.unproven = self.unproven.saturating_sub(slots);
-        }
-        if pace == Pace::Slow {
-            self.slow = self.slow.saturating_sub(slots);
-        }
-    }
 }
 
 impl Gate {
@@ -123,60 +94,62 @@ impl Gate {
 
     /// Shares the free slots out: a few to each endpoint that is due, again and again, beginning after the one that was
     /// served last. So what an endpoint has waiting, and how long it takes, is nobody else's delay.
-    pub(super) fn turn(&mut self, waiting: &[Waiting], now: UnixMs) -> Turn {
+    pub(super) fn turn(&mut self, waiting: &[Waiting], tenants: Tenants, now: UnixMs) -> Turn {
         let mut turn = Turn::default();
-        let mut shares: Vec<Share> = Vec::new();
-        for endpoint in waiting {
-            let pace = self.pace(endpoint);
-            if let Some(left) = self.allowance(endpoint, pace, now, &mut turn) {
-                shares.push(Share { endpoint: endpoint.endpoint, pace, left, given: 0 });
+        let mut shares: Vec<Share<'_>> = Vec::new();
+        for of in waiting {
+            let pace = self.pace(of);
+            if let Some(left) = self.allowance(of, pace, now, &mut turn) {
+                shares.push(Share { of, pace, left, given: 0 });
             }
         }
-        shares.sort_unstable_by_key(|share| share.endpoint);
-        let first = shares.partition_point(|share| share.endpoint <= self.served);
+        shares.sort_unstable_by_key(|share| share.of.endpoint);
+        let first = shares.partition_point(|share| share.of.endpoint <= self.served);
         shares.rotate_left(first);
-        let mut free = self.free();
+        let mut free = self.free(tenants);
         let mut is_moving = true;
         while is_moving {
             is_moving = false;
             for share in shares.iter_mut().filter(|share| share.left > 0) {
-                let step = AT_A_TIME.min(share.left).min(free.of(share.pace));
+                let step = AT_A_TIME.min(share.left).min(free.of(share.pace, &share.of.tenant));
                 if step == 0 {
                     turn.is_held = true;
-                    turn.is_full |= free.all == 0;
+                    turn.is_full |= free.is_none();
                     continue;
                 }
-                free.take(share.pace, step);
+                free.take(share.pace, &share.of.tenant, step);
                 (share.left, share.given) = (share.left - step, share.given + step);
-                self.served = share.endpoint;
+                self.served = share.of.endpoint;
                 is_moving = true;
             }
         }
         let given = shares.iter().filter(|share| share.given > 0);
-        turn.picks = given.map(|share| Pick { endpoint: share.endpoint, most: share.given }).collect();
+        turn.picks = given.map(|share| Pick { endpoint: share.of.endpoint, most: share.given }).collect();
         turn
     }
 
-    fn free(&self) -> Free {
-        let of = |is: fn(Pace) -> bool| -> usize {
-            self.lanes.values().filter(|lane| is(lane.pace)).map(|lane| lane.under_way).sum()
-        };
-        Free {
-            all: self.most.saturating_sub(self.under_way),
-            unproven: (self.most * 3).div_ceil(4).saturating_sub(of(|pace| pace != Pace::Prompt)),
-            slow: self.most.div_ceil(2).saturating_sub(of(|pace| pace == Pace::Slow)),
+    fn free(&self, tenants: Tenants) -> Free {
+        let mut free = Free::new(self.most, tenants);
+        for lane in self.lanes.values().filter(|lane| lane.under_way > 0) {
+            if let Some(tenant) = &lane.tenant {
+                free.take(lane.pace(), tenant, lane.under_way);
+            }
         }
+        free
     }
 
     /// Of one that nothing is known of since the start, what the file says is believed.
     fn pace(&self, waiting: &Waiting) -> Pace {
-        let known = self.lanes.get(&waiting.endpoint).map_or(Pace::New, |lane| lane.pace);
-        if known == Pace::New && waiting.is_failing { Pace::Slow } else { known }
+        match self.lanes.get(&waiting.endpoint).filter(|lane| lane.is_known()) {
+            Some(lane) => lane.pace(),
+            None if waiting.is_failing => Pace::Slow,
+            None => Pace::New { prompt: 0 },
+        }
     }
 
     /// How many of an endpoint may be begun now, beside those under way; none, and what it waits for, if that is none.
     fn allowance(&mut self, waiting: &Waiting, pace: Pace, now: UnixMs, turn: &mut Turn) -> Option<usize> {
-        let most = if pace == Pace::Slow { 1 } else { self.most_of_one };
+        let most = pace.slots(self.most_of_one);
         if waiting.due_at > now {
             turn.wait_for(waiting.due_at);
             return None;
@@ -208,7 +181,8 @@ impl Gate {
         let pace = self.pace(waiting);
         self.under_way += attempts;
         let lane = self.lanes.entry(waiting.endpoint).or_default();
-        lane.pace = pace;
+        lane.tenant.get_or_insert_with(|| waiting.tenant.clone());
+        lane.is_slow = pace == Pace::Slow;
         lane.under_way += attempts;
         let rate = waiting.rate_per_second.map_or(0, rate_of);
         lane.begun.extend(std::iter::repeat_n(now, attempts.min(rate)));
@@ -224,11 +198,15 @@ impl Gate {
 
     /// An attempt has ended that took so long, in real time; none if it says nothing of the endpoint.
     pub(super) fn ended(&mut self, endpoint: i64, took: Option<Duration>) {
-        let pace = took.map(|took| if took < self.slow_after { Pace::Prompt } else { Pace::Slow });
+        let is_slow = took.map(|took| took >= self.slow_after);
         self.under_way = self.under_way.saturating_sub(1);
         self.change(endpoint, |lane| {
             lane.under_way = lane.under_way.saturating_sub(1);
-            lane.pace = pace.unwrap_or(lane.pace);
+            match is_slow {
+                Some(true) => (lane.is_slow, lane.prompt) = (true, 0),
+                Some(false) => (lane.is_slow, lane.prompt) = (false, PROVEN.min(lane.prompt + 1)),
+                None => {}
+            }
         });
     }
 
@@ -255,8 +233,7 @@ impl Gate {
         self.lanes.retain(|_, lane| {
             lane.aside_until = lane.aside_until.filter(|until| !is_over(*until));
             lane.begun.retain(|at| is_recent(*at, now));
-            let is_known = remembers && lane.pace != Pace::New;
-            is_known || lane.is_busy() || lane.aside_until.is_some() || !lane.begun.is_empty()
+            (remembers && lane.is_known()) || lane.is_busy() || lane.aside_until.is_some() || !lane.begun.is_empty()
         });
     }
 
@@ -273,6 +250,18 @@ impl Gate {
 }
 
 impl Lane {
+    fn pace(&self) -> Pace {
+        match self.prompt {
+            _ if self.is_slow => Pace::Slow,
+            PROVEN.. => Pace::Prompt,
+            prompt => Pace::New { prompt },
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.is_slow || self.prompt > 0
+    }
+
     fn is_busy(&self) -> bool {
         self.under_way > 0 || self.closing > 0
     }

@@ -21,7 +21,7 @@ async fn nine_endpoints_that_hang_do_not_delay_a_good_one() {
         world.becomes(delivery, "delivered").await;
     }
     assert_eq!(world.count("delivered").await, 100, "and none of those that hang");
-    assert!(hanging.iter().all(|receiver| receiver.busiest() == 4 && receiver.count() == 4));
+    assert!(hanging.iter().all(|receiver| receiver.busiest() == 1 && receiver.count() == 1));
     // What comes while they hang does not wait either.
     let late = world.event("evt_late", "{}", &[endpoint]).await[0];
     world.becomes(late, "delivered").await;
@@ -38,9 +38,7 @@ async fn nine_endpoints_that_hang_do_not_delay_a_good_one() {
 async fn fifty_endpoints_that_hang_leave_slots_to_one_that_has_answered() {
     let world = World::new();
     let (good, hanging) = (Receiver::that(Play::Answer("200 X")).await, Receiver::that(Play::Hang).await);
-    let endpoint = world.endpoint(&good.url).await;
-    world.delivery(endpoint).await;
-    assert_eq!(world.run().await.delivered, 1);
+    let endpoint = world.proven(&good).await;
     for number in 0..50 {
         let endpoint = world.endpoint(&format!("{}?{number}", hanging.url)).await;
         world.events(endpoint, 10).await;
@@ -59,21 +57,21 @@ async fn fifty_endpoints_that_hang_leave_slots_to_one_that_has_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_endpoint_never_has_more_than_its_share_under_way() {
-    let world = World::with(DeliverSettings { max_in_flight: 8, per_endpoint: 4, policy: exact() });
+    let world = World::with(DeliverSettings { max_in_flight: 6, per_endpoint: 4, policy: exact() });
     let (one, other) = (Receiver::that(Play::Hang).await, Receiver::that(Play::Hang).await);
-    let (first, second) = (world.endpoint(&one.url).await, world.endpoint(&other.url).await);
+    let (first, second) = (world.proven(&one).await, world.proven(&other).await);
     world.events(first, 50).await;
     let passes = world.drive();
-    one.got_so_many(4).await;
+    one.got_so_many(PROVEN + 4).await;
     world.events(second, 50).await;
-    other.got_so_many(2).await;
+    other.got_so_many(PROVEN + 2).await;
     assert_eq!(world.count("sending").await, 6, "nothing is claimed without a slot");
     for _ in 0..100 {
         one.release(1);
         other.release(1);
     }
-    one.got_so_many(50).await;
-    other.got_so_many(50).await;
+    one.got_so_many(PROVEN + 50).await;
+    other.got_so_many(PROVEN + 50).await;
     assert!(one.busiest() <= 4 && other.busiest() <= 4, "{} {}", one.busiest(), other.busiest());
     world.stop.cancel();
     passes.await.unwrap();
@@ -83,13 +81,13 @@ async fn an_endpoint_never_has_more_than_its_share_under_way() {
 async fn a_long_queue_is_nobody_elses_delay() {
     let world = World::with(DeliverSettings { max_in_flight: 4, per_endpoint: 2, policy: exact() });
     let (long, short) = (Receiver::that(Play::Hang).await, Receiver::that(Play::Answer("200 X")).await);
-    let (first, second) = (world.endpoint(&long.url).await, world.endpoint(&short.url).await);
+    let (first, second) = (world.proven(&long).await, world.endpoint(&short.url).await);
     world.events(first, 300).await;
     let passes = world.drive();
-    long.got_so_many(2).await;
+    long.got_so_many(PROVEN + 2).await;
     let delivery = world.delivery(second).await;
     world.becomes(delivery, "delivered").await;
-    assert_eq!(long.count(), 2);
+    assert_eq!(long.count(), PROVEN + 2);
     world.stop.cancel();
     long.release(1000);
     passes.await.unwrap();

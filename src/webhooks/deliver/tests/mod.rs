@@ -32,6 +32,8 @@ const START: UnixMs = 1_700_000_000_000;
 /// Real time after which a test that waits has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SECRET: [u8; 32] = [7; 32];
+/// Answers after which an endpoint has all its slots.
+const PROVEN: usize = 8;
 
 /// How a receiver answers.
 #[derive(Clone, Debug)]
@@ -97,6 +99,10 @@ impl Receiver {
         let shared = Arc::clone(&scene);
         let (at, _) = listen("127.0.0.1", move |stream| Arc::clone(&shared).serve(stream)).await;
         Self { url: format!("http://{at}/hook"), scene }
+    }
+
+    fn plays(&self) -> Play {
+        self.scene.play.lock().unwrap().clone()
     }
 
     fn will(&self, play: Play) {
@@ -224,6 +230,19 @@ impl World {
 
     fn parts(&self) -> DelivererParts {
         parts(&self.db, &self.vault, &self.script, self.settings, self.timeout)
+    }
+
+    /// An endpoint of that receiver which has answered promptly, and goes on as the receiver did before.
+    async fn proven(&self, receiver: &Receiver) -> i64 {
+        let endpoint = self.endpoint(&receiver.url).await;
+        self.events(endpoint, PROVEN).await;
+        let play = receiver.plays();
+        receiver.will(Play::Answer("200 X"));
+        while self.count("pending").await > 0 {
+            self.run().await;
+        }
+        receiver.will(play);
+        endpoint
     }
 
     async fn execute(&self, sql: &'static str, params: Vec<rusqlite::types::Value>) -> i64 {

@@ -244,6 +244,9 @@ impl Model {
         assert_eq!(answer.is_err(), of.is_deleted);
         if !of.is_deleted {
             of.secrets[0] = Some(now + overlap_seconds * SECOND);
+            if overlap_seconds == 0 {
+                of.secrets.clear();
+            }
             of.secrets.insert(0, None);
             of.secrets.retain(|until| until.is_none_or(|until| until > now));
             of.secrets.truncate(10);
