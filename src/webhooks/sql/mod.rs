@@ -53,7 +53,7 @@ pub(super) fn plans() -> Vec<(&'static str, &'static [&'static str])> {
             &["COVERING INDEX webhook_deliveries_pending (endpoint>?)", "webhook_deliveries_pending (endpoint=?)"],
         ),
         (claim::ASKED_FOR, &["INDEX webhook_deliveries_resend (endpoint>?)"]),
-        (claim::HAS_SEVERAL_TENANTS, &["COVERING INDEX webhook_endpoints_of_tenant"]),
+        (claim::HAS_SEVERAL_TENANTS, &["INDEX webhook_endpoints_of_tenant"]),
         (
             claim::FIND_ACTIVE,
             &[
