@@ -2,9 +2,10 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use url::Url;
 
 use crate::backend::{self, Acknowledged, Retry, page};
-use crate::kernel::contract::WebNotification;
+use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::onboarding::{Backend, BackendError, Fate, Finished, PageEvent};
 
@@ -13,11 +14,14 @@ pub(crate) const LOCAL: &str = "local";
 
 pub(crate) struct LocalBackend {
     db: Db,
+    /// What connect links lead to.
+    #[expect(dead_code, reason = "no connect link is made yet")]
+    site_url: Option<Url>,
 }
 
 impl LocalBackend {
-    pub(crate) fn new(db: Db) -> Self {
-        Self { db }
+    pub(crate) fn new(db: Db, site_url: Option<Url>) -> Self {
+        Self { db, site_url }
     }
 }
 
@@ -85,5 +89,25 @@ impl Backend for LocalBackend {
 
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError> {
         backend::store_notification(tx, notification)
+    }
+
+    fn find_leader<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn find_account(&self, _: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn find_state(&self, _: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn connect_link(&self, _: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn bind(&self, _: &Tx<'_>, _: i64, _: i64) -> Result<Option<Bound>, StoreError> {
+        Ok(Some(Bound::Refused))
     }
 }

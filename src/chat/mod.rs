@@ -30,7 +30,11 @@
 //! take only slots from here.
 
 mod access;
+#[expect(dead_code, reason = "broadcasts look at all of it, and there are none yet")]
 mod addressee;
+pub(crate) mod inbox;
+#[expect(dead_code, reason = "the worker of updates reads them, and there is none yet")]
+mod input;
 mod kind;
 mod limiter;
 mod listing;
@@ -43,9 +47,11 @@ mod sql;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod withdraw;
 
 pub(crate) use access::Access;
-pub(crate) use addressee::{Addressee, Permit};
+pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
+pub(crate) use input::{Input, Membership, Reader};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};

@@ -134,7 +134,7 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
         }
         EventSource::Local | EventSource::Off => None,
     };
-    Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, stop }).await?)
+    Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, reader: None, stop }).await?)
 }
 
 /// Whoever delivers notifications of leads, with the patience that is meant for them; none without a token.

@@ -81,7 +81,8 @@ impl Reaction<'_> {
             return Ok(());
         }
         let name = short_name(person.first_name.as_deref().unwrap_or_default());
-        let text = self.context.content.render("left_leader", leader.lang, &Values::new("partner_name", &name))?;
+        let text =
+            self.context.content.render(self.tx, "left_leader", leader.lang, &Values::new("partner_name", &name))?;
         self.queue(NewMessage {
             dedup_key: format!("left_leader:{}", person.telegram_id),
             ..self.message(&leader, Kind::Event, text)
@@ -93,14 +94,15 @@ impl Reaction<'_> {
         let name = short_name(&self.text("partnerName")?.unwrap_or_default());
         let lang = self.person.as_ref().map_or(self.context.content.default_lang(), |person| person.lang);
         let values = Values::new("partner_name", &name);
-        let instead = self.notification("new_partner", |key| self.context.content.render(key, lang, &values))?;
+        let instead =
+            self.notification("new_partner", |key| self.context.content.render(self.tx, key, lang, &values))?;
         let Some(person) = self.person.as_ref().filter(|person| person.is_reachable) else {
             return match instead {
                 Some(notification) => Ok(self.context.backend.notify(self.tx, &notification)?),
                 None => Ok(()),
             };
         };
-        let text = self.context.content.render("new_partner", lang, &values)?;
+        let text = self.context.content.render(self.tx, "new_partner", lang, &values)?;
         let fallback = instead.map(|notification| json!({ "notification": notification }));
         self.queue(NewMessage { fallback, ..self.message(person, Kind::Event, text) })
     }
@@ -119,7 +121,7 @@ impl Reaction<'_> {
         if !person.is_reachable {
             return Ok(());
         }
-        let text = self.context.content.render(block, person.lang, &Values::none())?;
+        let text = self.context.content.render(self.tx, block, person.lang, &Values::none())?;
         self.queue(self.message(person, Kind::Event, text))
     }
 
@@ -127,8 +129,8 @@ impl Reaction<'_> {
     fn ask_to_bind(&self, person: &Person) -> Result<(), Error> {
         let Some(uid) = self.event.magnet_uid.filter(|_| self.is_preview()) else { return Ok(()) };
         let content = &self.context.content;
-        let text = content.render("bind_prompt", person.lang, &Values::new("uid", &uid.to_string()))?;
-        let confirm = content.render("bind_prompt_button", person.lang, &Values::none())?;
+        let text = content.render(self.tx, "bind_prompt", person.lang, &Values::new("uid", &uid.to_string()))?;
+        let confirm = content.render(self.tx, "bind_prompt_button", person.lang, &Values::none())?;
         let keyboard = Keyboard(vec![vec![Button { text: confirm, action: Action::Data(format!("bind:{uid}")) }]]);
         self.queue(NewMessage { keyboard, ..self.message(person, Kind::BindPrompt, text) })
     }
@@ -151,6 +153,7 @@ impl Reaction<'_> {
             text,
             format: Format::Html,
             keyboard: Keyboard::default(),
+            edit: None,
             dedup_key: format!("event:{source}:{id}:{event_type}"),
             due_at: None,
             fallback: None,

@@ -32,7 +32,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::config;
-use crate::kernel::contract::WebNotification;
+use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::onboarding::calls::{self, Call};
 use crate::onboarding::{Backend, BackendError, Fate, Finished, PageEvent, Remote, ledger};
@@ -197,6 +197,26 @@ impl Backend for RemoteBackend {
 
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError> {
         calls::request(tx, &self.source, notification)
+    }
+
+    fn find_leader<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn find_account(&self, _: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn find_state(&self, _: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn connect_link(&self, _: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    }
+
+    fn bind(&self, _: &Tx<'_>, _: i64, _: i64) -> Result<Option<Bound>, StoreError> {
+        Ok(Some(Bound::Refused))
     }
 }
 

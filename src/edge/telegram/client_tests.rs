@@ -27,6 +27,7 @@ fn message() -> Rendered {
         text: "hello".into(),
         format: Format::Html,
         keyboard: Keyboard::default(),
+        edit: None,
         preview: Preview::Usual,
     }
 }

@@ -60,7 +60,7 @@ mod tests {
     fn message(format: Format, action: Option<Action>) -> Rendered {
         let keyboard = action.map(|action| vec![vec![Button { text: "go".into(), action }]]).unwrap_or_default();
         let (text, keyboard) = ("<b>hi</b>".into(), Keyboard(keyboard));
-        Rendered { chat_id: -100, text, format, keyboard, preview: Preview::Usual }
+        Rendered { chat_id: -100, text, format, keyboard, edit: None, preview: Preview::Usual }
     }
 
     fn body(message: &Rendered) -> serde_json::Value {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::dialog::Dialog;
 use super::port::{BackendError, Remote};
 use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::WebNotification;
@@ -103,6 +104,9 @@ pub(crate) struct Report {
 pub(crate) struct Calls {
     db: Db,
     remote: Arc<dyn Remote>,
+    /// Who tells people of the answers; nobody where there is no conversation.
+    #[expect(dead_code, reason = "nothing is asked yet whose answer a person waits for")]
+    dialog: Option<Arc<Dialog>>,
 }
 
 /// What became of an attempt.
@@ -113,8 +117,8 @@ enum Settled {
 }
 
 impl Calls {
-    pub(crate) fn new(db: Db, remote: Arc<dyn Remote>) -> Self {
-        Self { db, remote }
+    pub(crate) fn new(db: Db, remote: Arc<dyn Remote>, dialog: Option<Arc<Dialog>>) -> Self {
+        Self { db, remote, dialog }
     }
 
     /// Makes what is due, until nothing is, a hundred are made, `stop` is cancelled, or the backend as a whole does not

@@ -1,0 +1,5 @@
+//! Blocks of the conversation (`dialog.toml`).
+
+use super::Block;
+
+pub(super) const BLOCKS: &[Block] = &[];
