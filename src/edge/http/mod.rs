@@ -3,7 +3,7 @@
 //! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
 //! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; the rest of `/v1/*` is the
-//! tenants' (API keys); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal; `/openapi.json`
+//! tenants' (API keys); `/telegram/webhook` takes what Telegram brings (its secret token); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal; `/openapi.json`
 //! tells all of this to programs.
 //!
 //! **Guarantees.**
@@ -43,6 +43,7 @@ mod observe;
 mod openapi;
 mod rest;
 mod serve;
+mod telegram_webhook;
 #[cfg(test)]
 mod tests;
 mod v1;
@@ -62,6 +63,7 @@ pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
 pub(crate) use v1::{DeliveryBody, EndpointBody, WebhookTools};
 
+use super::telegram::WebhookDoor;
 use crate::config::{BotConfig, EventSource, EventsConfig, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
@@ -89,6 +91,8 @@ pub(crate) struct HttpState {
     pub(crate) webhooks: WebhookTools,
     /// Those who may have something sent at once, and wait for what comes of it.
     test_seats: Arc<Semaphore>,
+    /// Where Telegram brings updates; there in webhook mode only.
+    pub(crate) door: Option<Arc<WebhookDoor>>,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -171,6 +175,7 @@ impl HttpState {
             strict_types: events.strict_types,
             webhooks,
             test_seats: Arc::new(Semaphore::new(v1::MOST_TESTS)),
+            door: None,
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -188,6 +193,7 @@ pub(crate) fn router(state: HttpState, others: Router) -> Router {
         .merge(leads_health::routes())
         .merge(monitoring::routes())
         .merge(rest::routes(&state))
+        .merge(telegram_webhook::routes())
         .merge(v1::routes(&state))
         .split_for_parts();
     state.document.get_or_init(|| openapi::write(&document));

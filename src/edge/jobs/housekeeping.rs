@@ -37,6 +37,7 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "jobRequests": prune(app, KEEP_RUNS_MS, sql::delete_requests).await?,
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
+        "telegramUpdates": prune_updates(app).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,
@@ -52,6 +53,12 @@ async fn prune_leads(app: &App) -> Result<u64, StoreError> {
         Some(days) if days > 0 => prune(app, i64::from(days) * DAY_MS, leads::keep::delete_older_than).await,
         _ => Ok(0),
     }
+}
+
+/// Of handled updates only the numbers are there; dead ones are a person's.
+async fn prune_updates(app: &App) -> Result<u64, StoreError> {
+    let keep_ms = i64::try_from(app.updates_retention().as_millis()).unwrap_or(i64::MAX);
+    prune(app, keep_ms, chat::inbox::prune).await
 }
 
 /// Deliveries with their journal, and attempts of the test button.

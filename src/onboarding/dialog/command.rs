@@ -1,6 +1,6 @@
 //! What a person wants, as the bot understands it.
 
-use crate::chat::Membership;
+use crate::chat::{Input, Membership};
 use crate::onboarding::content::Lang;
 
 /// What a person wants.
@@ -107,4 +107,9 @@ pub(crate) enum Where {
     New,
     /// Into this message, which it takes the place of.
     Edit(i64),
+}
+
+/// What is wanted, and where the answer goes.
+pub(crate) fn command_of(_: &Input) -> (Command, Where) {
+    (Command::Silence, Where::New)
 }

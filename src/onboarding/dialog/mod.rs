@@ -7,8 +7,8 @@ mod reply;
 
 use std::sync::Arc;
 
-pub(crate) use command::{Page, Setting};
-pub(crate) use facts::Facts;
+pub(crate) use command::{Page, Setting, command_of};
+pub(crate) use facts::{Facts, gather};
 pub(crate) use reply::Reply;
 
 use super::Error;

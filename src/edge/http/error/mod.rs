@@ -4,6 +4,7 @@
 //! What the client cannot act on is a 500 with the id only; its details are logged here, once.
 
 mod events;
+mod telegram;
 mod webhooks;
 
 use std::borrow::Cow;
