@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// The leader is to be told that help is wanted.
     AskHelp,
     /// A command that there is not.
-    UnknownCommand,
+    Unknown,
     /// A text that is no command.
     Text,
     /// Anything that is no text.
