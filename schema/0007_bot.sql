@@ -145,6 +145,8 @@ ALTER TABLE bot_users ADD COLUMN structure_uid INTEGER GENERATED ALWAYS AS (COAL
 ALTER TABLE bot_users ADD COLUMN reminded_stage INTEGER NOT NULL DEFAULT 0 CHECK (reminded_stage BETWEEN 0 AND 9);
 ALTER TABLE bot_users ADD COLUMN help_requested_at INTEGER; -- of the request that is open
 ALTER TABLE bot_users ADD COLUMN help_told_at INTEGER;      -- the leader was written to last
+-- What whoever brought them was called when their link was followed: only the backend knows, and it is asked once.
+ALTER TABLE bot_users ADD COLUMN leader_name TEXT;
 ALTER TABLE bot_users ADD COLUMN puzzled_at INTEGER;        -- was last told that we do not understand
 
 -- A leader's metrics, and the leaders themselves, one seek each.

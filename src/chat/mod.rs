@@ -53,7 +53,7 @@ mod withdraw;
 
 pub(crate) use access::Access;
 pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
-pub(crate) use input::{Input, Membership, Reader};
+pub(crate) use input::{Author, Input, Membership, Place, Reader, What};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
