@@ -37,6 +37,7 @@ mod jobs;
 mod leads_fixtures;
 mod leads_notify;
 mod leads_privacy;
+mod members;
 mod opening;
 mod order;
 mod order_local;
