@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
+mod binding;
+mod bot_reach;
 mod cli;
 mod cli_deliveries;
 mod cli_events;
