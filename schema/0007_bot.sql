@@ -99,6 +99,9 @@ CREATE INDEX members_unannounced ON members (uid)
      OR (registration_confirmed = 1 AND registered_at IS NULL)
      OR (lp1 = 1 AND lp1_at IS NULL) OR (lp2 = 1 AND lp2_at IS NULL);
 
+-- Whose preview a chat is: a redeemed link takes it from everybody else.
+CREATE INDEX members_preview ON members (preview_telegram_id) WHERE preview_telegram_id IS NOT NULL;
+
 -- Whoever emits such an event by hand has told of it: the member's own change is then no second one.
 CREATE TRIGGER members_told AFTER INSERT ON bot_event_outbox
 WHEN NEW.magnet_uid IS NOT NULL AND NEW.event_type IN ('wallet_connected', 'registered', 'status_nft_activated')
@@ -145,6 +148,8 @@ ALTER TABLE bot_users ADD COLUMN structure_uid INTEGER GENERATED ALWAYS AS (COAL
 ALTER TABLE bot_users ADD COLUMN reminded_stage INTEGER NOT NULL DEFAULT 0 CHECK (reminded_stage BETWEEN 0 AND 9);
 ALTER TABLE bot_users ADD COLUMN help_requested_at INTEGER; -- of the request that is open
 ALTER TABLE bot_users ADD COLUMN help_told_at INTEGER;      -- the leader was written to last
+-- What whoever brought them was called when their link was followed: only the backend knows, and it is asked once.
+ALTER TABLE bot_users ADD COLUMN leader_name TEXT;
 ALTER TABLE bot_users ADD COLUMN puzzled_at INTEGER;        -- was last told that we do not understand
 
 -- A leader's metrics, and the leaders themselves, one seek each.

@@ -293,7 +293,7 @@ CREATE TABLE bot_users (
   reachable         TEXT NOT NULL DEFAULT 'ok' CHECK (reachable IN ('ok', 'blocked', 'deactivated', 'never_started')),
   reachable_since   INTEGER,
   created_at        INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER))
-, structure_uid INTEGER GENERATED ALWAYS AS (COALESCE(magnet_parent_uid, leader_uid)) VIRTUAL, reminded_stage INTEGER NOT NULL DEFAULT 0 CHECK (reminded_stage BETWEEN 0 AND 9), help_requested_at INTEGER, help_told_at INTEGER, puzzled_at INTEGER) STRICT;
+, structure_uid INTEGER GENERATED ALWAYS AS (COALESCE(magnet_parent_uid, leader_uid)) VIRTUAL, reminded_stage INTEGER NOT NULL DEFAULT 0 CHECK (reminded_stage BETWEEN 0 AND 9), help_requested_at INTEGER, help_told_at INTEGER, leader_name TEXT, puzzled_at INTEGER) STRICT;
 
 CREATE INDEX bot_users_asking ON bot_users (structure_uid, help_requested_at) WHERE help_requested = 1;
 
@@ -740,6 +740,8 @@ CREATE TABLE members (
   time_active            INTEGER,
   registration_confirmed INTEGER NOT NULL DEFAULT 0 CHECK (registration_confirmed IN (0, 1))
 , preview_at INTEGER, wallet_connected_at INTEGER, registered_at INTEGER, lp1_at INTEGER, lp2_at INTEGER, updated_at INTEGER) STRICT;
+
+CREATE INDEX members_preview ON members (preview_telegram_id) WHERE preview_telegram_id IS NOT NULL;
 
 CREATE INDEX members_unannounced ON members (uid)
   WHERE (addr IS NOT NULL AND addr <> '' AND wallet_connected_at IS NULL)

@@ -72,7 +72,8 @@ pub(crate) struct Ended {
     pub(crate) give_up_after: Duration,
 }
 
-/// Queues a message in the caller's transaction, and wakes the sender once that is committed.
+/// Queues a message in the caller's transaction, and wakes the sender once that is committed. A change of a message that
+/// was not tried yet is cancelled by a newer change of the same one.
 ///
 /// # Errors
 /// [`Error::InvalidButton`] for a button that Telegram would not take; the store's.
@@ -82,6 +83,10 @@ pub(crate) fn enqueue(tx: &Tx<'_>, message: &NewMessage) -> Result<Enqueued, Err
         .then(|| serde_json::to_string(&message.keyboard).expect("rows of strings are always JSON"));
     let fallback = message.fallback.as_ref().map(serde_json::Value::to_string);
     if let Some(id) = sql::insert_once(tx, message, &sql::NewJson { keyboard, fallback })? {
+        if let Some(edit) = message.edit {
+            // Ten taps on a menu are one change of it, not ten a second apart.
+            sql::cancel_superseded(tx, message, edit, id)?;
+        }
         tx.wake(QUEUED);
         return Ok(Enqueued::New(id));
     }

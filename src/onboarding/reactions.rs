@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use super::Error;
 use super::consumer::Context;
 use super::content::Values;
+use super::dialog::bind;
 use super::funnel::{Stage, advance};
+use super::people::short_name;
 use super::port::PageEvent;
+use super::screens::Drawn;
 use super::sql::{self, Person};
-use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
+use crate::chat::{self, Format, Keyboard, Kind, NewMessage};
 use crate::kernel::contract::{BotEvent, BotEventType, Payload, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
@@ -35,14 +38,6 @@ fn find_person(tx: &Tx<'_>, event: &BotEvent) -> Result<Option<Person>, StoreErr
         (None, Some(uid)) => sql::find_person_of(tx, uid),
         (None, None) => Ok(None),
     }
-}
-
-/// Characters of a name that are shown: one of a whole payload's length would make the message undeliverable.
-const LONGEST_NAME: usize = 200;
-
-/// A name as it fits a line: other programs may have put anything there.
-fn short_name(name: &str) -> String {
-    name.chars().filter(|character| !character.is_control()).take(LONGEST_NAME).collect()
 }
 
 struct Reaction<'a> {
@@ -128,10 +123,7 @@ impl Reaction<'_> {
     /// A chat that has opened the member's connect link, but is not bound yet, is asked to confirm.
     fn ask_to_bind(&self, person: &Person) -> Result<(), Error> {
         let Some(uid) = self.event.magnet_uid.filter(|_| self.is_preview()) else { return Ok(()) };
-        let content = &self.context.content;
-        let text = content.render(self.tx, "bind_prompt", person.lang, &Values::new("uid", &uid.to_string()))?;
-        let confirm = content.render(self.tx, "bind_prompt_button", person.lang, &Values::none())?;
-        let keyboard = Keyboard(vec![vec![Button { text: confirm, action: Action::Data(format!("bind:{uid}")) }]]);
+        let Drawn { text, keyboard } = bind::ask(self.tx, &self.context.content, person, uid)?;
         self.queue(NewMessage { keyboard, ..self.message(person, Kind::BindPrompt, text) })
     }
 

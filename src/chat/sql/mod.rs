@@ -87,6 +87,22 @@ pub(crate) fn insert_once(tx: &Tx<'_>, new: &NewMessage, json: &NewJson) -> Resu
     )
 }
 
+/// The statement behind [`cancel_superseded`]; a test looks at its plan. The IN is there for the index, as in
+/// [`settle::MOVE_CHAT`].
+pub(crate) const CANCEL_SUPERSEDED: &str = "
+    UPDATE telegram_messages INDEXED BY telegram_messages_open SET status = 'cancelled', finished_at = :now
+    WHERE chat_id = :chat_id AND lane = :lane AND status IN ('pending', 'sending') AND status = 'pending'
+      -- One that was tried may have arrived, and is settled as what it is.
+      AND attempts = 0 AND edit_message_id = :edit AND id < :id";
+
+/// Changes of the message `edit` that were queued before `id` and not tried yet are not made any more.
+pub(crate) fn cancel_superseded(tx: &Tx<'_>, new: &NewMessage, edit: i64, id: i64) -> Result<usize, StoreError> {
+    let params = named_params! {
+        ":chat_id": new.chat_id, ":lane": new.kind.lane(), ":edit": edit, ":id": id, ":now": tx.now(),
+    };
+    tx.execute(CANCEL_SUPERSEDED, params)
+}
+
 /// The JSON columns of a new message.
 pub(crate) struct NewJson {
     pub(crate) keyboard: Option<String>,

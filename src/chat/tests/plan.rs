@@ -33,6 +33,9 @@ async fn a_lane_finds_its_head_and_a_start_its_lost_sends_by_index() {
     assert!(head.contains("telegram_messages_open (chat_id=? AND lane=?)") && !head.contains("TEMP"), "{head}");
     let moved = sql::settle::MOVE_CHAT.replace(":to", "2").replace(":from", "1");
     assert!(plan(&world, &moved).await.contains("telegram_messages_open (chat_id=?)"));
+    let names = [":chat_id", ":lane", ":edit", ":id", ":now"];
+    let cancelled = names.iter().fold(sql::CANCEL_SUPERSEDED.to_owned(), |sql, name| sql.replace(name, "1"));
+    assert!(plan(&world, &cancelled).await.contains("telegram_messages_open (chat_id=? AND lane=? AND id<?)"));
     let next = "SELECT MIN(due_at) FROM telegram_chat_lanes WHERE lane = 'bulk' AND due_at > 5";
     assert!(plan(&world, next).await.contains("telegram_chat_lanes_due (lane=? AND due_at>?)"));
 }

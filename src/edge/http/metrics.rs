@@ -66,6 +66,10 @@ fn describe() {
     describe_gauge!("pillarbox_write_queue", "Writes that wait");
     describe_counter!("pillarbox_bot_events_dead_lettered_total", "Bot events that became dead letters");
     describe_counter!("pillarbox_bot_events_abandoned_total", "Bot events that were abandoned");
+    describe_counter!(
+        "pillarbox_members_total",
+        "Members put, by outcome: new, changed or unchanged; announced are those that other programs wrote"
+    );
     describe_gauge!("pillarbox_bot_events_open", "Open bot events; the count stops at 10000");
     describe_gauge!("pillarbox_bot_events_oldest_open_age_seconds", "Age of the oldest open bot event, 0 without one");
     describe_gauge!("pillarbox_bot_events_waiting_subjects", "Subjects whose first event waits; stops at 10000");

@@ -25,6 +25,11 @@ const KEEP_TESTS_MS: i64 = 30 * DAY_MS;
 /// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
 const KEEP_RATE_LIMITS_MS: i64 = 7 * DAY_MS;
 
+/// Connect links that are over: a week shows a person why one did not work.
+const KEEP_LINKS_MS: i64 = 7 * DAY_MS;
+/// How far imports of members have come: nobody goes on with one that was cut off months ago.
+const KEEP_IMPORTS_MS: i64 = 90 * DAY_MS;
+
 /// Deletes up to so many rows from before an instant; how many.
 type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
 
@@ -39,6 +44,8 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
         "telegramUpdates": prune_updates(app).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
+        "connectLinks": prune(app, KEEP_LINKS_MS, backend::connect::prune).await?,
+        "memberImports": prune(app, KEEP_IMPORTS_MS, backend::members::import::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,
         "webhookDeliveries": webhooks.deliveries,

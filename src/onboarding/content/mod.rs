@@ -60,9 +60,14 @@ impl Values {
     }
 
     /// A text that is written already, with its markup: its own values were escaped.
-    #[expect(dead_code, reason = "screens with lists need it, and none is shown yet")]
     pub(crate) fn set_written(&mut self, name: &str, html: String) {
         self.0.insert(name.to_owned(), Value::from_safe_string(html));
+    }
+
+    /// Adds what `others` stand for.
+    #[cfg(test)]
+    pub(crate) fn add(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     pub(crate) fn set_switch(&mut self, name: &str, is_on: bool) {
@@ -164,7 +169,7 @@ fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value)
     // A switch is written as in the event, not as the template language has it.
     let text = bool::try_from(value.clone()).ok().filter(|_| value.kind() == ValueKind::Bool);
     let text = text.map_or_else(|| value.to_string(), |is_on| is_on.to_string());
-    if *state.auto_escape() == AutoEscape::None {
+    if *state.auto_escape() == AutoEscape::None || value.is_safe() {
         return out.write_str(&text).map_err(minijinja::Error::from);
     }
     for character in text.chars() {
@@ -182,6 +187,7 @@ fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value)
 
 #[cfg(test)]
 mod tests {
+    use super::blocks::BLOCKS;
     use super::{Content, FILES, Lang, Values, read};
     use crate::kernel::events::CATALOGUE;
 
@@ -196,6 +202,9 @@ mod tests {
         }
         for field in CATALOGUE.iter().flat_map(|entry| entry.fields) {
             sample.set(field.name, "7");
+        }
+        for value in BLOCKS.iter().flat_map(|blocks| *blocks).flat_map(|block| block.values) {
+            sample.set(value.name(), "7");
         }
         for key in &ru {
             for lang in Lang::ALL {

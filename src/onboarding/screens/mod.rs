@@ -1,8 +1,20 @@
 //! Screens as data: a text and rows of buttons, drawn for a person with the values of one moment.
+//!
+//! A screen asks nothing and changes nothing: who shows it has looked everything up and hands it over as a [`View`].
+
+#[cfg(test)]
+mod check;
+mod draw;
+pub(crate) mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::content::Values;
+pub(crate) use draw::{Drawn, draw};
+
+/// Every screen, by who shows it; all of them are checked (`check.rs`).
+#[cfg(test)]
+const SCREENS: &[&[Screen]] = &[steps::SCREENS];
 
 /// A screen.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +56,8 @@ pub(crate) enum Act {
     Data(&'static str),
     /// Sends these data with `:`, the item's id, `:` and the page's number behind them.
     Item(&'static str),
+    /// Sends these data with `:` and the item's id behind them.
+    Id(&'static str),
     /// Opens this address.
     Open(Address),
 }
@@ -68,13 +82,15 @@ pub(crate) enum When {
     Always,
     /// If the view has this address.
     Has(Address),
+    /// If it does not.
+    Lacks(Address),
     /// If this is so, of the item in [`Row::Each`], else of the view.
     Is(Flag),
     /// If this is not so.
     Not(Flag),
 }
 
-/// Something that is so, or is not.
+/// Something that is so, or is not, of a person or of one of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Flag {
     /// The person is known as a member.

@@ -45,5 +45,14 @@ pub(crate) enum Value {
     },
 }
 
+impl Value {
+    /// Its name.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Text { name, .. } | Self::Switch { name } => name,
+        }
+    }
+}
+
 /// Every block, by the part of the bot that shows it.
 pub(crate) const BLOCKS: [&[Block]; 4] = [events::BLOCKS, dialog::BLOCKS, menu::BLOCKS, bulk::BLOCKS];
