@@ -36,6 +36,7 @@ impl Measured {
             messenger: None,
             lead_messenger: None,
             remote: None,
+            reader: None,
             stop: CancellationToken::new(),
         };
         let app = Arc::new(App::build(&config, parts).await?);

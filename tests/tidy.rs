@@ -140,7 +140,7 @@ fn names(path: &str) -> Vec<&str> {
 
 /// Each dependency is named in one place, so that replacing it is one folder's work.
 fn dependencies_have_one_home(tree: &Tree) -> Vec<String> {
-    let homes: [(&str, &[&str]); 14] = [
+    let homes: [(&str, &[&str]); 15] = [
         ("axum", &["src/edge/http/", "src/dev/"]),
         ("teloxide", &["src/edge/telegram/"]),
         ("reqwest", &["src/edge/telegram/", "src/edge/backend/", "src/dev/", "src/webhooks/transport"]),
@@ -150,7 +150,8 @@ fn dependencies_have_one_home(tree: &Tree) -> Vec<String> {
         ("utoipa", &["src/edge/http/"]),
         ("cron", &["src/edge/jobs/"]),
         ("clap", &["src/edge/cli/"]),
-        ("csv", &["src/edge/cli/leads/"]),
+        ("csv", &["src/edge/cli/leads/", "src/edge/cli/members/", "src/edge/cli/broadcast/"]),
+        ("indicatif", &["src/edge/cli/"]),
         ("phonenumber", &["src/leads/intake/", "src/config/"]),
         ("rusqlite", &["src/kernel/store/", "/sql.rs", "/sql/"]),
         ("minijinja", &["src/onboarding/content/"]),
@@ -181,6 +182,17 @@ fn tables_have_one_owner(tree: &Tree) -> Vec<String> {
         ("bot_processed_events", "src/onboarding/"),
         ("bot_users", "src/onboarding/"),
         ("backend_calls", "src/onboarding/calls/"),
+        ("telegram_connect_links", "src/backend/"),
+        ("member_imports", "src/backend/"),
+        ("bot_bind_prompts", "src/onboarding/"),
+        ("content_blocks", "src/onboarding/"),
+        ("bot_reminders_sent", "src/onboarding/"),
+        ("bot_digests_sent", "src/onboarding/"),
+        ("broadcasts", "src/onboarding/"),
+        ("broadcast_recipients", "src/onboarding/"),
+        ("telegram_updates", "src/chat/inbox/"),
+        ("telegram_update_lanes", "src/chat/inbox/"),
+        ("telegram_intake", "src/chat/inbox/"),
         ("outbox_events", "src/outbox/"),
         ("telegram_messages", "src/chat/"),
         ("telegram_chat_lanes", "src/chat/"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::chat::{Addressee, Kind, Permit, Reason};
+use crate::chat::{Addressee, Asked, Closed, Permit, Reason};
 use crate::kernel::contract::WebNotification;
 use crate::kernel::store::{StoreError, Tx};
 use crate::onboarding::{Backend, people};
@@ -21,8 +21,8 @@ pub(crate) struct Addressees {
 }
 
 impl Addressee for Addressees {
-    fn permits(&self, tx: &Tx<'_>, chat_id: i64, kind: Kind) -> Result<Permit, StoreError> {
-        people::permits(tx, chat_id, kind)
+    fn permits(&self, tx: &Tx<'_>, asked: &Asked<'_>) -> Result<Permit, StoreError> {
+        people::permits(tx, asked.chat_id, asked.kind)
     }
 
     fn unreachable(&self, tx: &Tx<'_>, chat_id: i64, reason: Reason) -> Result<(), StoreError> {
@@ -38,6 +38,11 @@ impl Addressee for Addressees {
                 Ok(())
             }
         }
+    }
+
+    fn closed(&self, _: &Tx<'_>, _: &Closed<'_>) -> Result<(), StoreError> {
+        // Nobody counts messages of these kinds.
+        Ok(())
     }
 
     fn moved(&self, _: &Tx<'_>, from: i64, to: i64) -> Result<(), StoreError> {

@@ -2,9 +2,10 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use url::Url;
 
-use crate::backend::{self, Acknowledged, Retry, page};
-use crate::kernel::contract::WebNotification;
+use crate::backend::{self, Acknowledged, Retry, connect, members, page};
+use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::onboarding::{Backend, BackendError, Fate, Finished, PageEvent};
 
@@ -13,11 +14,13 @@ pub(crate) const LOCAL: &str = "local";
 
 pub(crate) struct LocalBackend {
     db: Db,
+    /// What connect links lead to.
+    site_url: Option<Url>,
 }
 
 impl LocalBackend {
-    pub(crate) fn new(db: Db) -> Self {
-        Self { db }
+    pub(crate) fn new(db: Db, site_url: Option<Url>) -> Self {
+        Self { db, site_url }
     }
 }
 
@@ -85,5 +88,30 @@ impl Backend for LocalBackend {
 
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError> {
         backend::store_notification(tx, notification)
+    }
+
+    fn find_leader<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        let code = code.to_owned();
+        async move { Ok(self.db.read(move |tx| members::find_by_link(tx, &code)).await?) }.boxed()
+    }
+
+    fn find_account(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        async move { Ok(self.db.read(move |tx| members::find_by_chat(tx, telegram_id)).await?) }.boxed()
+    }
+
+    fn find_state(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        async move { Ok(self.db.read(move |tx| members::state_of(tx, telegram_id)).await?) }.boxed()
+    }
+
+    fn connect_link(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        async move {
+            let Some(site) = self.site_url.clone() else { return Ok(None) };
+            Ok(Some(self.db.write(move |tx| connect::mint(tx, telegram_id, &site)).await?))
+        }
+        .boxed()
+    }
+
+    fn bind(&self, tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<Bound>, StoreError> {
+        backend::bind(tx, telegram_id, uid).map(Some)
     }
 }

@@ -1,11 +1,14 @@
 //! The assembled service: the one place that knows every subsystem, given to every edge.
 
 mod addressees;
+mod bulk;
+mod dialog;
 mod events;
 mod local_backend;
 mod passes;
 #[cfg(test)]
 mod record_tests;
+mod updates;
 mod watch;
 mod webhooks;
 
@@ -15,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend;
-use crate::chat::{Access, Limiter, Limits, Messenger, Sender, SenderParts, SenderSettings};
+use crate::chat::{Access, Limiter, Limits, Messenger, Reader, Sender, SenderParts, SenderSettings};
 use crate::config::{
     BotConfig, Config, ConfigErrors, EventSource, EventsConfig, JobsConfig, LeadsConfig, StoreConfig, TelegramConfig,
 };
@@ -29,6 +32,7 @@ use crate::onboarding::{self, Backend, Consumer, Remote};
 use crate::outbox::Relay;
 use crate::webhooks::{Deliverer, TransportError};
 use addressees::Addressees;
+use bulk::Bulk;
 pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
@@ -44,6 +48,12 @@ pub(crate) struct App {
     /// What a remote backend is called for; none if events come from this file.
     calls: Option<Calls>,
     sender: Option<Sender>,
+    /// How long the number of a handled update is kept.
+    updates_retention: Duration,
+    /// Who handles updates; none if the bot is off.
+    updates: Option<onboarding::updates::Worker>,
+    /// What is sent to many; nothing if the bot is off.
+    bulk: Option<Bulk>,
     relay: Relay,
     events: EventsConfig,
     watch: Watch,
@@ -67,6 +77,8 @@ pub(crate) struct Parts {
     pub(crate) lead_messenger: Option<Arc<dyn Messenger>>,
     /// The remote backend's client, if events come from one.
     pub(crate) remote: Option<Arc<dyn Remote>>,
+    /// Whoever reads updates; none where none come in.
+    pub(crate) reader: Option<Arc<dyn Reader>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -117,16 +129,19 @@ impl App {
     /// # Errors
     /// [`Error`].
     pub(crate) async fn build(config: &Config, parts: Parts) -> Result<Self, Error> {
-        let Parts { db, messenger, lead_messenger, remote, stop } = parts;
+        let Parts { db, messenger, lead_messenger, remote, reader, stop } = parts;
         let desk = Desk::open(&config.telegram, &db);
         let remote = remote.filter(|_| matches!(config.bot.event_source, EventSource::Remote(_)));
         let source: Option<Arc<dyn Backend>> = match &config.bot.event_source {
-            EventSource::Local => Some(Arc::new(LocalBackend::new(db.clone()))),
+            EventSource::Local => Some(Arc::new(LocalBackend::new(db.clone(), config.bot.site_url.clone()))),
             EventSource::Remote(_) => remote.clone().map(|remote| remote as Arc<dyn Backend>),
             EventSource::Off => None,
         };
-        let calls = remote.map(|remote| Calls::new(db.clone(), remote));
         let content = content_of(&config.bot)?;
+        let dialog = source.as_ref().map(|backend| dialog::open(&config.bot, &content, backend));
+        let calls = remote.map(|remote| Calls::new(db.clone(), remote, dialog.clone()));
+        let updates = updates::open(&db, dialog.as_ref(), reader);
+        let bulk = source.as_ref().and_then(|_| bulk::open(config, &content));
         let webhooks = Webhooks::open(&config.webhooks, &db)?;
         let deliverer = webhooks.open_deliverer(&config.webhooks, &db);
         let relay = events::open_relay(config, &db, &content)?;
@@ -141,6 +156,9 @@ impl App {
             consumer,
             calls,
             sender,
+            updates_retention: config.telegram.updates_retention,
+            updates,
+            bulk,
             relay,
             events: config.events.clone(),
             watch: Watch::default(),
@@ -207,6 +225,26 @@ impl App {
             }
             chat.smoke_passed_at().is_none()
         })
+    }
+
+    /// What is known of the token, for whoever speaks with Telegram besides the sender.
+    pub(crate) fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// Whether somebody handles updates here.
+    pub(crate) fn has_conversation(&self) -> bool {
+        self.updates.is_some()
+    }
+
+    /// How long the number of a handled update is kept.
+    pub(crate) fn updates_retention(&self) -> Duration {
+        self.updates_retention
+    }
+
+    /// What a person should know of updates.
+    pub(crate) fn advice_on_updates(&self) -> Option<String> {
+        self.watch.advice_on_updates()
     }
 
     /// Whether Telegram accepts the token; `None` without one.

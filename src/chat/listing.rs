@@ -128,8 +128,8 @@ impl Status {
 pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Listed>, Error> {
     let page = Filter { limit: filter.limit.clamp(1, LONGEST_PAGE), ..filter.clone() };
     Ok(match page.status {
-        Some(status) => sql::list_with_status(tx, status, &page)?,
-        None => sql::list_all(tx, &page)?,
+        Some(status) => sql::lists::list_with_status(tx, status, &page)?,
+        None => sql::lists::list_all(tx, &page)?,
     })
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn list(tx: &Tx<'_>, filter: &Filter) -> Result<Vec<Listed>, Error> {
 /// # Errors
 /// The store's.
 pub(crate) fn newest(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    sql::newest(tx)
+    sql::lists::newest(tx)
 }
 
 /// Opens closed messages again, due now. `sent` ones are never repeated. The attempt number goes on counting, since it
@@ -150,9 +150,9 @@ pub(crate) fn newest(tx: &Tx<'_>) -> Result<i64, StoreError> {
 pub(crate) fn retry(tx: &Tx<'_>, ids: &[i64]) -> Result<Retried, Error> {
     let mut retried = Retried::default();
     for &id in ids {
-        if sql::reopen(tx, id)? > 0 {
+        if sql::lists::reopen(tx, id)? > 0 {
             retried.reopened.push(id);
-        } else if sql::is_known(tx, id)? {
+        } else if sql::lists::is_known(tx, id)? {
             retried.unchanged.push(id);
         } else {
             retried.missing.push(id);
@@ -169,7 +169,7 @@ pub(crate) fn retry(tx: &Tx<'_>, ids: &[i64]) -> Result<Retried, Error> {
 /// # Errors
 /// The store's.
 pub(crate) fn stats(tx: &Tx<'_>) -> Result<Stats, Error> {
-    let count = |status: Status| Ok((status.as_str(), sql::count_up_to(tx, status, COUNT_CAP)?));
+    let count = |status: Status| Ok((status.as_str(), sql::lists::count_up_to(tx, status, COUNT_CAP)?));
     let age = |lane: Lane| Ok((lane.as_str(), age_ms(tx, lane)?));
     let by_status: Result<Vec<_>, StoreError> = Status::ALL.into_iter().map(count).collect();
     let age_ms: Result<Vec<_>, StoreError> = Lane::ALL.into_iter().map(age).collect();
@@ -178,5 +178,5 @@ pub(crate) fn stats(tx: &Tx<'_>) -> Result<Stats, Error> {
 
 /// How long the longest waiting message of a lane has been due, in milliseconds.
 pub(super) fn age_ms(tx: &Tx<'_>, lane: Lane) -> Result<i64, StoreError> {
-    Ok(sql::oldest_due(tx, lane)?.map_or(0, |due_at| tx.now().saturating_sub(due_at)))
+    Ok(sql::claim::oldest_due(tx, lane)?.map_or(0, |due_at| tx.now().saturating_sub(due_at)))
 }

@@ -93,6 +93,8 @@ pub(crate) struct NewMessage {
     pub(crate) format: Format,
     /// The buttons under it.
     pub(crate) keyboard: Keyboard,
+    /// The message of this chat, by the messenger's number, that is changed instead of adding one.
+    pub(crate) edit: Option<i64>,
     /// What makes the message one of its kind; a second one with the same key is not queued.
     pub(crate) dedup_key: String,
     /// Not before this instant; at once if absent.
@@ -122,6 +124,8 @@ pub(crate) struct Rendered {
     pub(crate) format: Format,
     /// The buttons under it.
     pub(crate) keyboard: Keyboard,
+    /// The message of this chat, by the messenger's number, that is changed instead of adding one.
+    pub(crate) edit: Option<i64>,
     /// Whether a page is shown with it.
     pub(crate) preview: Preview,
 }

@@ -13,6 +13,8 @@
 //! - A message with a known dedup key is not queued again (`src/chat/tests/order.rs::a_known_key_queues_nothing`).
 //! - In a lane of a chat, messages leave in the order in which they were queued, and a waiting head holds those behind
 //!   it (`src/chat/tests/order.rs::a_waiting_head_holds_its_lane_and_no_other`).
+//! - Of changes of one message that were not tried yet, only the newest is made
+//!   (`src/chat/tests/order.rs::of_several_changes_of_a_message_the_last_is_made`).
 //! - No window of time holds more sends than its limit (`src/chat/limiter/tests.rs::no_window_holds_more_starts_than_its_limit`).
 //! - A second copy is sent only after an attempt of unknown outcome, which `unknown_count` shows; reminders, digests and
 //!   broadcasts are never sent a second time (`src/chat/tests/outcomes.rs::a_doubtful_send_is_repeated_or_closed_by_its_kind`).
@@ -30,7 +32,10 @@
 //! take only slots from here.
 
 mod access;
+#[expect(dead_code, reason = "broadcasts look at all of it, and there are none yet")]
 mod addressee;
+pub(crate) mod inbox;
+mod input;
 mod kind;
 mod limiter;
 mod listing;
@@ -43,9 +48,11 @@ mod sql;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod withdraw;
 
 pub(crate) use access::Access;
-pub(crate) use addressee::{Addressee, Permit};
+pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
+pub(crate) use input::{Author, Input, Membership, Place, Reader, Unreadable, What};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};

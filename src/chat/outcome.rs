@@ -57,6 +57,8 @@ pub(crate) enum Class {
     MovedTo(i64),
     /// The formatting was not understood; as plain text it may pass.
     BadMarkup,
+    /// The message that was to be changed is not there, or cannot be changed any more.
+    NoSuchMessage,
     /// The token is not accepted: no message can be sent at all.
     Unauthorized,
     /// This message will never be accepted.
@@ -121,6 +123,8 @@ pub(crate) enum FailureCode {
     ThreadNotFound,
     /// `not_modified`: an edit that changes nothing.
     NotModified,
+    /// `no_such_message`: a message that cannot be changed any more.
+    NoSuchMessage,
     /// `query_too_old`: a button press that cannot be answered any more.
     QueryTooOld,
     /// `method_not_found`: the server does not know the method.
@@ -171,6 +175,7 @@ impl FailureCode {
             | Self::NoRights
             | Self::ThreadNotFound
             | Self::NotModified
+            | Self::NoSuchMessage
             | Self::QueryTooOld => Some(400),
             Self::MethodNotFound => Some(404),
             Self::RateLimited => Some(429),
@@ -208,6 +213,7 @@ impl fmt::Display for FailureCode {
             Self::NoRights => "no_rights",
             Self::ThreadNotFound => "thread_not_found",
             Self::NotModified => "not_modified",
+            Self::NoSuchMessage => "no_such_message",
             Self::QueryTooOld => "query_too_old",
             Self::MethodNotFound => "method_not_found",
             Self::RateLimited => "rate_limited",

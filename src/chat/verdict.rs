@@ -29,6 +29,8 @@ pub(crate) struct Attempt {
     pub(crate) kind: Kind,
     /// How the text was to be read.
     pub(crate) format: Format,
+    /// Whether a message was to be changed, and none added.
+    pub(crate) is_edit: bool,
     /// The number of this attempt, from one.
     pub(crate) attempts: i64,
     /// How many attempts before this one ended in doubt.
@@ -68,6 +70,8 @@ pub(crate) enum Change {
     Chat(i64),
     /// It goes as plain text.
     Plain,
+    /// It adds a message: the one that it was to change is not there any more.
+    Anew,
 }
 
 impl Verdict {
@@ -114,7 +118,8 @@ fn refused(attempt: &Attempt, class: Class, code: FailureCode, deadline: Deadlin
         Class::Unreachable(reason) => Verdict::Undeliverable { code, reason: Some(reason) },
         Class::MovedTo(chat_id) => deadline.again(now, code, Change::Chat(chat_id)),
         Class::BadMarkup if attempt.format == Format::Html => deadline.again(now, code, Change::Plain),
-        Class::BadMarkup | Class::Final => undeliverable,
+        Class::NoSuchMessage if attempt.is_edit => deadline.again(now, code, Change::Anew),
+        Class::BadMarkup | Class::NoSuchMessage | Class::Final => undeliverable,
     }
 }
 
@@ -158,7 +163,7 @@ mod tests {
     const NOW: UnixMs = 1_000_000;
 
     fn attempt(kind: Kind) -> Attempt {
-        Attempt { kind, format: Format::Html, attempts: 1, unknown_count: 0, waiting_since: NOW }
+        Attempt { kind, format: Format::Html, is_edit: false, attempts: 1, unknown_count: 0, waiting_since: NOW }
     }
 
     fn refusal(class: Class) -> Outcome {
@@ -217,6 +222,14 @@ mod tests {
         let plain = Attempt { format: Format::Plain, ..attempt(Kind::Event) };
         let verdict = decide(&plain, &refusal(Class::BadMarkup), DAY, NOW);
         assert!(matches!(verdict, Verdict::Undeliverable { .. }));
+    }
+
+    #[test]
+    fn a_message_that_is_gone_is_answered_with_a_new_one() {
+        let edit = Attempt { is_edit: true, ..attempt(Kind::Reply) };
+        assert_eq!(decide(&edit, &refusal(Class::NoSuchMessage), DAY, NOW), again(NOW, Change::Anew));
+        let verdict = decide(&attempt(Kind::Reply), &refusal(Class::NoSuchMessage), DAY, NOW);
+        assert!(matches!(verdict, Verdict::Undeliverable { .. }), "there was nothing to change: {verdict:?}");
     }
 
     #[test]

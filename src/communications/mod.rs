@@ -69,10 +69,19 @@ impl Communications {
 
     fn queue(&self, tx: &Tx<'_>, event: &StoredEvent, letter: Letter<'_>) -> Result<(), Refusal> {
         let Letter { chat_id, kind, block, dedup_key } = letter;
-        let text = values::render(&self.content, block, event)?;
+        let text = values::render(&self.content, tx, block, event)?;
         let format = if self.content.is_plain(block) { Format::Plain } else { Format::Html };
-        let keyboard = Keyboard::default();
-        let message = NewMessage { chat_id, kind, text, format, keyboard, dedup_key, due_at: None, fallback: None };
+        let message = NewMessage {
+            chat_id,
+            kind,
+            text,
+            format,
+            keyboard: Keyboard::default(),
+            edit: None,
+            dedup_key,
+            due_at: None,
+            fallback: None,
+        };
         match chat::enqueue(tx, &message) {
             Ok(_) => Ok(()),
             Err(chat::Error::Store(error)) => Err(error.into()),

@@ -51,7 +51,8 @@ fn fault(rule: &CommunicationRule, content: &Content) -> Option<Problem> {
         return Some(rule.problem("block", what, "correct the name".to_owned()));
     }
     let meant = CATALOGUE.iter().filter(|entry| rule.event.matches(entry.name));
-    let unfit = meant.into_iter().find(|entry| values::render(content, &rule.block, &sample(entry)).is_err())?;
+    let unfit =
+        meant.into_iter().find(|entry| values::render_shipped(content, &rule.block, &sample(entry)).is_err())?;
     let what = format!("this block names something that {} does not have", unfit.name);
     let fields: Vec<_> = unfit.fields.iter().map(|field| field.name).collect();
     let advice = format!(

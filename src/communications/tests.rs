@@ -215,7 +215,7 @@ fn every_type_of_the_catalogue_has_a_shipped_block_that_its_fixture_can_be_writt
         let content = Content::shipped(lang).unwrap();
         for entry in CATALOGUE {
             for block in [super::block_of(entry.name), "event_any".to_owned()] {
-                let text = super::values::render(&content, &block, &event(entry.name, entry.example));
+                let text = super::values::render_shipped(&content, &block, &event(entry.name, entry.example));
                 assert!(text.is_ok(), "{block}: {:?}", text.err());
             }
         }

@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::chat::plain_text;
 use crate::kernel::clock::rfc3339;
+use crate::kernel::store::Tx;
+use crate::onboarding;
 use crate::onboarding::content::{Content, Values};
 use crate::outbox::consumer::{Refusal, StoredEvent};
 
@@ -20,10 +22,23 @@ const LONGEST_TEXT: usize = 4_096;
 /// # Errors
 /// A code: the payload cannot be taken apart, the block names what the event does not have, or the text is none that can
 /// be sent.
-pub(super) fn render(content: &Content, block: &str, event: &StoredEvent) -> Result<String, Refusal> {
-    let values = values(event)?;
-    let text = content.render(block, content.default_lang(), &values);
-    let text = text.map_err(|_| Refusal::Code("block_not_rendered"))?;
+pub(super) fn render(content: &Content, tx: &Tx<'_>, block: &str, event: &StoredEvent) -> Result<String, Refusal> {
+    sendable(content.render(tx, block, content.default_lang(), &values(event)?))
+}
+
+/// The same of the shipped block, for whoever has no transaction.
+///
+/// # Errors
+/// As [`render`].
+pub(super) fn render_shipped(content: &Content, block: &str, event: &StoredEvent) -> Result<String, Refusal> {
+    sendable(content.render_shipped(block, content.default_lang(), &values(event)?))
+}
+
+fn sendable(text: Result<String, onboarding::Error>) -> Result<String, Refusal> {
+    let text = text.map_err(|error| match error {
+        onboarding::Error::Store(error) => error.into(),
+        _ => Refusal::Code("block_not_rendered"),
+    })?;
     let seen = plain_text(&text);
     match seen.encode_utf16().count() {
         _ if seen.trim().is_empty() => Err(Refusal::Code("text_empty")),

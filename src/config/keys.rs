@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::table::KEYS;
 
 /// One key of the configuration.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Key {
     /// The TOML table it is in.

@@ -33,8 +33,12 @@ pub enum Kind {
     },
     /// An IP address and a port.
     Address,
-    /// An `http` or `https` address.
+    /// An `http` or `https` address to which something is added: without `?` and `#`.
     Url,
+    /// An `http` or `https` address that is opened as it stands.
+    Page,
+    /// The public name of a bot, with or without its `@`.
+    Username,
     /// A name of 1 to 32 of `a-z 0-9 _ -`, except `local`.
     SourceName,
     /// Directives of the log filter: a level, or `target=level`, separated by commas.
@@ -65,6 +69,8 @@ pub enum SecretForm {
     TelegramToken,
     /// The id of a chat: an integer other than 0. It is no password, but it names a place that is nobody else's business.
     ChatId,
+    /// What Telegram sends back in a header: 1 to 256 of `A-Z a-z 0-9 _ -`.
+    WebhookSecret,
 }
 
 impl Kind {

@@ -17,6 +17,7 @@
 //! **Not here.** Reloading: a changed configuration takes a restart.
 
 mod amounts;
+mod bot;
 mod communications;
 mod file;
 mod gather;
@@ -37,6 +38,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(crate) use amounts::parse_length;
+pub use bot::{
+    BotConfig, BroadcastsConfig, EventSource, Lang, RemindersConfig, RemoteBackend, TelegramConfig, Updates,
+};
 pub(crate) use communications::RULE;
 pub use communications::{CommunicationRule, CommunicationsConfig};
 pub(crate) use gather::nearest;
@@ -46,10 +50,7 @@ pub use leads::{Delivery, LeadsConfig};
 pub(crate) use problem::one_line;
 pub use problem::{ConfigErrors, Origin, Place, Problem, Warning};
 pub use reference::{commented_file, key_tables};
-pub use sections::{
-    BotConfig, EventSource, HttpConfig, JobsConfig, Lang, LogConfig, LogFormat, RemoteBackend, StoreConfig,
-    Synchronous, TelegramConfig,
-};
+pub use sections::{HttpConfig, JobsConfig, LogConfig, LogFormat, StoreConfig, Synchronous};
 pub use sources::{DEFAULT_FILE, Sources};
 pub use table::KEYS;
 pub use webhooks::{AnalyticsConfig, EventsConfig, WebhooksConfig};
@@ -68,6 +69,10 @@ pub struct Config {
     pub bot: BotConfig,
     /// `[telegram]`
     pub telegram: TelegramConfig,
+    /// `[reminders]`
+    pub reminders: RemindersConfig,
+    /// `[broadcasts]`
+    pub broadcasts: BroadcastsConfig,
     /// `[leads]`
     pub leads: LeadsConfig,
     /// `[webhooks]`
@@ -144,7 +149,9 @@ impl Config {
             http: checked.http(),
             log: checked.log(),
             bot: checked.bot().expect("the rules have seen that `remote` has its address and its secret"),
-            telegram: checked.telegram(),
+            telegram: checked.telegram().expect("the rules have seen that `webhook` has its address"),
+            reminders: checked.reminders(),
+            broadcasts: checked.broadcasts(),
             leads: checked.leads(),
             webhooks: checked.webhooks(),
             events: checked.events(),

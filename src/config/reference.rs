@@ -85,7 +85,8 @@ fn assignment(key: &Key, secret: &Secret) -> String {
 fn example(kind: Kind) -> &'static str {
     match kind {
         Kind::Integer { .. } => "365",
-        Kind::Origins | Kind::Url => "\"https://example.org\"",
+        Kind::Origins | Kind::Url | Kind::Page => "\"https://example.org\"",
+        Kind::Username => "\"example_bot\"",
         _ => "\"\"",
     }
 }
@@ -139,7 +140,8 @@ fn rule(kind: Kind) -> String {
         Kind::SourceName => "1 to 32 of a-z, 0-9, _ and -, not local".to_owned(),
         Kind::Path => "path".to_owned(),
         Kind::Address => "IP address and port".to_owned(),
-        Kind::Url => "http or https address".to_owned(),
+        Kind::Url | Kind::Page => "http or https address".to_owned(),
+        Kind::Username => "name of a bot".to_owned(),
         Kind::Directives => "log levels".to_owned(),
         Kind::TimeZone => "IANA name".to_owned(),
         Kind::Switch => "true, false".to_owned(),

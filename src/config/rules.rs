@@ -3,9 +3,10 @@
 use url::Url;
 
 use super::Setting;
+use super::bot::{BotConfig, EventSource, TelegramConfig};
 use super::problem::{Origin, Place, Problem, Warning};
-use super::sections::{BotConfig, Checked, EventSource, HttpConfig, Synchronous};
-use super::{Config, communications, leads, sections::TelegramConfig, webhooks};
+use super::sections::{Checked, HttpConfig, Synchronous};
+use super::{Config, bot, communications, leads, webhooks};
 use crate::kernel::loopback::is_loopback;
 
 /// Appends what breaks a rule between keys. Keys in `broken` have a problem already and take part in no rule.
@@ -38,17 +39,7 @@ pub(super) fn check(
         let what = format!("connecting is part of telegram.timeout, which is \"{whole}\"");
         report("telegram.connect_timeout", what, "lower it, or raise telegram.timeout".to_owned());
     }
-    if checked.find_word("bot.event_source") == Some("remote") {
-        let why = "it is required by bot.event_source = \"remote\"";
-        for (key, advice) in [
-            ("bot.remote_url", "set it to the backend's base address, or choose another event_source"),
-            ("bot.backend_secret", "set it (or backend_secret_file) to the secret that the remote backend expects"),
-        ] {
-            if !checked.0.contains_key(key) && !broken.iter().any(|name| name == key) {
-                report(key, why.to_owned(), advice.to_owned());
-            }
-        }
-    }
+    bot::check(checked, broken, &mut report);
     leads::check(checked, broken, &mut report);
     webhooks::check(checked, is_dev, &mut report);
 }
@@ -63,6 +54,7 @@ pub(super) fn warnings(config: &Config) -> Vec<Warning> {
     http_warnings(&config.http, &mut warn);
     bot_warnings(&config.bot, config.setting("bot.remote_url").value.is_some(), &mut warn);
     telegram_warnings(&config.telegram, &config.bot, &mut warn);
+    bot::warnings(config, &mut warn);
     leads::warnings(&config.leads, &config.settings, &mut warn);
     webhooks::warnings(&config.webhooks, &mut warn);
     communications::warnings(&config.communications, config.telegram.token.is_some(), &mut warn);

@@ -73,73 +73,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// `[bot]`: the contract between bot and backend.
-#[derive(Clone, Debug)]
-pub struct BotConfig {
-    /// What `/bot` asks for; unset means that it answers 503.
-    pub backend_secret: Option<Secret>,
-    /// Where events are consumed from, `auto` resolved.
-    pub event_source: EventSource,
-    /// Language of people who have not chosen one.
-    pub default_lang: Lang,
-}
-
-/// Where bot events are consumed from.
-#[derive(Clone, Debug)]
-pub enum EventSource {
-    /// From this file.
-    Local,
-    /// Nowhere; a bot elsewhere may fetch them over HTTP.
-    Off,
-    /// From another backend, as a client of the contract.
-    Remote(RemoteBackend),
-}
-
-/// The backend of `event_source = "remote"`.
-#[derive(Clone, Debug)]
-pub struct RemoteBackend {
-    /// Its base address.
-    pub url: Url,
-    /// Its name in the ledger.
-    pub source: String,
-    /// The bearer secret it asks for (`bot.backend_secret`).
-    pub secret: Secret,
-}
-
-/// A language that texts exist in.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Lang {
-    /// Russian.
-    Ru,
-    /// English.
-    En,
-}
-
-/// `[telegram]`: the Bot API and its limits.
-#[derive(Clone, Debug)]
-pub struct TelegramConfig {
-    /// The bot's token; unset means nothing is sent.
-    pub token: Option<Secret>,
-    /// Base address of the Bot API.
-    pub api_url: Url,
-    /// Messages a second over all chats.
-    pub per_second: u32,
-    /// Of those, bulk messages; at most `per_second`.
-    pub bulk_per_second: u32,
-    /// Pause between two messages to one chat.
-    pub chat_interval: Duration,
-    /// Messages a minute to one group.
-    pub group_per_minute: u32,
-    /// How long one call may take.
-    pub timeout: Duration,
-    /// How long connecting may take; at most `timeout`.
-    pub connect_timeout: Duration,
-    /// Calls under way at the same time.
-    pub max_in_flight: usize,
-    /// Age at which a message is no longer tried.
-    pub give_up_after: Duration,
-}
-
 /// `[jobs]`: schedules and retention.
 #[derive(Clone, Debug)]
 pub struct JobsConfig {
@@ -269,39 +202,6 @@ impl Checked {
             _ => LogFormat::Auto,
         };
         LogConfig { level: self.word("log.level").to_owned(), format }
-    }
-
-    /// `None` while `remote` lacks its address or secret, which is a problem that has been reported then.
-    pub(super) fn bot(&self) -> Option<BotConfig> {
-        let backend_secret = self.find_secret("bot.backend_secret");
-        let with_token = self.find_secret("telegram.token").is_some();
-        let event_source = match self.word("bot.event_source") {
-            "remote" => EventSource::Remote(RemoteBackend {
-                url: self.find_url("bot.remote_url")?,
-                source: self.word("bot.remote_source").to_owned(),
-                secret: backend_secret.clone()?,
-            }),
-            "local" => EventSource::Local,
-            "auto" if with_token => EventSource::Local,
-            _ => EventSource::Off,
-        };
-        let default_lang = if self.word("bot.default_lang") == "ru" { Lang::Ru } else { Lang::En };
-        Some(BotConfig { backend_secret, event_source, default_lang })
-    }
-
-    pub(super) fn telegram(&self) -> TelegramConfig {
-        TelegramConfig {
-            token: self.find_secret("telegram.token"),
-            api_url: self.find_url("telegram.api_url").expect(IN_THE_TABLE),
-            per_second: self.integer("telegram.per_second"),
-            bulk_per_second: self.integer("telegram.bulk_per_second"),
-            chat_interval: self.duration("telegram.chat_interval"),
-            group_per_minute: self.integer("telegram.group_per_minute"),
-            timeout: self.duration("telegram.timeout"),
-            connect_timeout: self.duration("telegram.connect_timeout"),
-            max_in_flight: self.count("telegram.max_in_flight"),
-            give_up_after: self.duration("telegram.give_up_after"),
-        }
     }
 
     pub(super) fn jobs(&self) -> JobsConfig {

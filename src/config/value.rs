@@ -84,6 +84,8 @@ impl Kind {
             Self::Size { min, max } => size(text, min, max).map(Value::Size),
             Self::Address => address(text).map(Value::Address),
             Self::Url => url(text).map(Value::Url),
+            Self::Page => page(text).map(Value::Url),
+            Self::Username => username(text).map(Value::Word),
             Self::SourceName => source_name(text).map(Value::Word),
             Self::Directives => directives(text).map(Value::Word),
             Self::TimeZone => time_zone(text).map(Value::Zone),
@@ -124,7 +126,7 @@ impl Kind {
     pub(super) fn showable(self, text: &str) -> Option<String> {
         let hidden = match self {
             Self::Secret(_) => true,
-            Self::Url | Self::Origins => text.contains('@') || has_bot_token(text),
+            Self::Url | Self::Page | Self::Origins => text.contains('@') || has_bot_token(text),
             _ => false,
         };
         (!hidden).then(|| text.to_owned())
@@ -168,6 +170,14 @@ fn address(text: &str) -> Result<SocketAddr, Refusal> {
 }
 
 fn url(text: &str) -> Result<Url, Refusal> {
+    let url = page(text)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return refuse("a base address has neither `?` nor `#`", "remove that part");
+    }
+    Ok(url)
+}
+
+fn page(text: &str) -> Result<Url, Refusal> {
     let advice = "write it like \"https://backend.example.org\"";
     let Ok(url) = Url::parse(text) else {
         return refuse("this is not a complete address", advice);
@@ -184,10 +194,19 @@ fn url(text: &str) -> Result<Url, Refusal> {
             "remove `/bot…` and set telegram.token (or telegram.token_file)",
         );
     }
-    if url.query().is_some() || url.fragment().is_some() {
-        return refuse("a base address has neither `?` nor `#`", "remove that part");
-    }
     Ok(url)
+}
+
+fn username(text: &str) -> Result<String, Refusal> {
+    let name = text.strip_prefix('@').unwrap_or(text);
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !(5..=32).contains(&name.len()) || !name.chars().all(allowed) {
+        return refuse(
+            "this is not the public name of a bot",
+            "write the name that @BotFather shows, such as \"example_bot\"",
+        );
+    }
+    Ok(name.to_owned())
 }
 
 /// Whether a path segment reads `bot123:…`, which is how the Bot API is called and a likely thing to paste.
@@ -265,6 +284,10 @@ fn secret(text: &str, form: SecretForm) -> Result<Secret, Refusal> {
             "this does not look like a bot token (digits, a colon, letters)",
             "copy the whole token from @BotFather",
         ),
+        SecretForm::WebhookSecret if text.len() > 256 || !text.bytes().all(is_of_token) => refuse(
+            "the secret has characters that Telegram does not take here, or is longer than 256",
+            "use letters, digits, `_` and `-`, such as the output of `openssl rand -hex 32`",
+        ),
         // One chat has one spelling here, however it was written.
         SecretForm::ChatId => match text.parse::<i64>() {
             Ok(id) if id != 0 => Ok(Secret::new(id.to_string())),
@@ -277,10 +300,16 @@ fn secret(text: &str, form: SecretForm) -> Result<Secret, Refusal> {
 }
 
 fn looks_like_token(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     text.split_once(':').is_some_and(|(id, key)| {
-        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()) && !key.is_empty() && key.bytes().all(allowed)
+        !id.is_empty()
+            && id.bytes().all(|byte| byte.is_ascii_digit())
+            && !key.is_empty()
+            && key.bytes().all(is_of_token)
     })
+}
+
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 #[cfg(test)]
@@ -312,5 +341,15 @@ mod tests {
             assert!(url(text).is_err(), "{text}");
         }
         assert!(url("http://127.0.0.1:8081/bots/").is_ok());
+        assert!(page("https://video.example/watch?v=1#t=2").is_ok());
+        assert!(page("https://u:p@video.example/").is_err());
+    }
+
+    #[test]
+    fn a_bots_name_is_kept_without_its_mark() {
+        assert_eq!(username("@example_bot").unwrap(), "example_bot");
+        for text in ["bot", "@", "example-bot", "https://t.me/example_bot", "бот_бот"] {
+            assert!(username(text).is_err(), "{text}");
+        }
     }
 }

@@ -171,6 +171,68 @@ pub struct WebNotification {
     pub dedup_key: Option<String>,
 }
 
+/// A member as whoever follows their link sees them (contract: `GET /bot/leader/resolve`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leader {
+    /// The member's id.
+    pub uid: i64,
+    /// The code of their link.
+    pub link: String,
+    /// How they are called.
+    pub name: Option<String>,
+}
+
+/// What a member has done (contract: `GET /bot/user/state`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberState {
+    /// Whether the registration is confirmed.
+    pub is_registration_confirmed: bool,
+    /// Whether the first level of the status NFT is active.
+    pub lp1: bool,
+    /// Whether the second level is.
+    pub lp2: bool,
+    /// The address of the wallet.
+    pub addr: Option<String>,
+    /// Until when the member is active; RFC 3339.
+    pub time_active: Option<String>,
+    /// The code of the member's own link.
+    pub own_link: Option<String>,
+}
+
+/// The way to the site for one chat (contract: `POST /bot/telegram/connect-link`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectLink {
+    /// The site's address with the token in it.
+    pub url: String,
+    /// The token, a UUID.
+    pub token: String,
+    /// When the token is over; RFC 3339.
+    pub expires_at: String,
+}
+
+/// Which member a chat is bound to (contract: `GET /auth/check-account-by-telegram/{id}`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Whether there is one.
+    pub exists: bool,
+    /// Its id.
+    pub uid: Option<i64>,
+}
+
+/// What became of binding a chat to a member (contract: `POST /bot/telegram/bind`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is bound.
+    Now,
+    /// It was bound before, to this very chat.
+    Before,
+    /// It is not, and will not be: the preview is another, the member or the chat is taken. The contract's 409.
+    Refused,
+}
+
 mod chat_as_text {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

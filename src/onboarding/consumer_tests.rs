@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::{Consumer, Context};
 use crate::kernel::clock::Clock;
-use crate::kernel::contract::{BotEvent, Payload, WebNotification};
+use crate::kernel::contract::{BotEvent, Bound, ConnectLink, Leader, MemberState, Payload, WebNotification};
 use crate::kernel::store::{Db, Role, Settings, StoreError, Tx};
 use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::{Backend, BackendError, Error, Fate, Finished, PageEvent};
@@ -48,6 +48,21 @@ impl Backend for OnePage {
     }
     fn notify(&self, _: &Tx<'_>, _: &WebNotification) -> Result<(), StoreError> {
         Ok(())
+    }
+    fn find_leader<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        async { Ok(None) }.boxed()
+    }
+    fn find_account(&self, _: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        async { Ok(None) }.boxed()
+    }
+    fn find_state(&self, _: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        async { Ok(None) }.boxed()
+    }
+    fn connect_link(&self, _: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        async { Ok(None) }.boxed()
+    }
+    fn bind(&self, _: &Tx<'_>, _: i64, _: i64) -> Result<Option<Bound>, StoreError> {
+        Ok(Some(Bound::Refused))
     }
 }
 

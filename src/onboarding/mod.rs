@@ -21,16 +21,27 @@
 //!
 //! **Not here.** The outbox itself (`backend`), sending (`chat`), the commands and screens of the bot.
 
+pub(crate) mod broadcast;
 pub(crate) mod calls;
 pub(crate) mod consumer;
 pub(crate) mod content;
+#[expect(dead_code, reason = "no update is handled yet")]
+pub(crate) mod dialog;
+pub(crate) mod digest;
+#[expect(dead_code, reason = "the first six stages are reached by updates, and none is handled yet")]
 pub(crate) mod funnel;
 pub(crate) mod ledger;
+#[expect(dead_code, reason = "no update is handled yet")]
+pub(crate) mod menu;
 pub(crate) mod people;
 pub(crate) mod port;
 pub(crate) mod prune;
 mod reactions;
+pub(crate) mod reminders;
+#[expect(dead_code, reason = "no update is handled yet")]
+pub(crate) mod screens;
 mod sql;
+pub(crate) mod updates;
 
 pub(crate) use consumer::Consumer;
 pub(crate) use port::{Backend, BackendError, Fate, Finished, PageEvent, Remote};
@@ -63,10 +74,28 @@ pub(crate) enum Error {
     /// A text could not be rendered.
     #[error("text {0} could not be rendered")]
     Content(String),
+    /// The backend could not be asked. That is no attempt: the chat waits for it.
+    #[error(transparent)]
+    Backend(BackendError),
     /// A message was refused by the send queue.
     #[error("the message could not be queued")]
     Chat(#[from] chat::Error),
     /// The store's.
     #[error("the store failed: {0}")]
     Store(#[from] StoreError),
+}
+
+impl Error {
+    /// The reason as the inbox keeps it: a short word, without personal data.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Content(_) => "content",
+            Self::Store(StoreError::Constraint(_)) => "constraint",
+            Self::Panicked => "panicked",
+            Self::Unreadable => "unreadable",
+            Self::Backend(_) => "backend",
+            Self::Chat(_) => "chat",
+            Self::UnknownType | Self::Payload { .. } | Self::IdReused | Self::Store(_) => "other",
+        }
+    }
 }

@@ -4,6 +4,14 @@ use super::sql;
 use crate::chat::{Kind, Permit, Reason};
 use crate::kernel::store::{StoreError, Tx};
 
+/// Characters of a name that are shown: one of a whole payload's length would make the message undeliverable.
+const LONGEST_NAME: usize = 200;
+
+/// A name as it fits a line: people and other programs may have put anything there.
+pub(crate) fn short_name(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(LONGEST_NAME).collect()
+}
+
 /// Whether a message of this kind may go to this chat now. A chat that is nobody's is granted.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::calls::Call;
-use crate::kernel::contract::{BotEvent, WebNotification};
+use crate::kernel::contract::{BotEvent, Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
 /// An event of a page, with the subject whose order it is in.
@@ -120,11 +120,30 @@ pub(crate) trait Backend: Send + Sync + 'static {
     /// # Errors
     /// The store's.
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError>;
+
+    /// The member whose link has this code.
+    fn find_leader<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>>;
+
+    /// The member whom this chat is bound to.
+    fn find_account(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>>;
+
+    /// What the member whom this chat is bound to has done.
+    fn find_state(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>>;
+
+    /// The way to the site for this chat; `None` if no site is known.
+    fn connect_link(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>>;
+
+    /// Binds this chat to the member, in the caller's transaction. `None`: a backend elsewhere was asked, and its answer
+    /// comes later ([`super::dialog::bind::answered`]).
+    ///
+    /// # Errors
+    /// The store's.
+    fn bind(&self, tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<Bound>, StoreError>;
 }
 
 /// A backend elsewhere, which is written to by calls of their own.
 pub(crate) trait Remote: Backend {
-    /// Makes one call once. An error that leaves the outcome open is [`BackendError::Unreachable`] like any other: a
+    /// Makes one call once; what became of a binding, for a call that asks for one. An error that leaves the outcome open is [`BackendError::Unreachable`] like any other: a
     /// call is repeated until it is answered.
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<(), BackendError>>;
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Option<Bound>, BackendError>>;
 }

@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use super::Error;
 use super::consumer::Context;
 use super::content::Values;
+use super::dialog::bind;
 use super::funnel::{Stage, advance};
+use super::people::short_name;
 use super::port::PageEvent;
+use super::screens::Drawn;
 use super::sql::{self, Person};
-use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
+use crate::chat::{self, Format, Keyboard, Kind, NewMessage};
 use crate::kernel::contract::{BotEvent, BotEventType, Payload, WebNotification};
 use crate::kernel::store::{StoreError, Tx};
 
@@ -35,14 +38,6 @@ fn find_person(tx: &Tx<'_>, event: &BotEvent) -> Result<Option<Person>, StoreErr
         (None, Some(uid)) => sql::find_person_of(tx, uid),
         (None, None) => Ok(None),
     }
-}
-
-/// Characters of a name that are shown: one of a whole payload's length would make the message undeliverable.
-const LONGEST_NAME: usize = 200;
-
-/// A name as it fits a line: other programs may have put anything there.
-fn short_name(name: &str) -> String {
-    name.chars().filter(|character| !character.is_control()).take(LONGEST_NAME).collect()
 }
 
 struct Reaction<'a> {
@@ -81,7 +76,8 @@ impl Reaction<'_> {
             return Ok(());
         }
         let name = short_name(person.first_name.as_deref().unwrap_or_default());
-        let text = self.context.content.render("left_leader", leader.lang, &Values::new("partner_name", &name))?;
+        let text =
+            self.context.content.render(self.tx, "left_leader", leader.lang, &Values::new("partner_name", &name))?;
         self.queue(NewMessage {
             dedup_key: format!("left_leader:{}", person.telegram_id),
             ..self.message(&leader, Kind::Event, text)
@@ -93,14 +89,15 @@ impl Reaction<'_> {
         let name = short_name(&self.text("partnerName")?.unwrap_or_default());
         let lang = self.person.as_ref().map_or(self.context.content.default_lang(), |person| person.lang);
         let values = Values::new("partner_name", &name);
-        let instead = self.notification("new_partner", |key| self.context.content.render(key, lang, &values))?;
+        let instead =
+            self.notification("new_partner", |key| self.context.content.render(self.tx, key, lang, &values))?;
         let Some(person) = self.person.as_ref().filter(|person| person.is_reachable) else {
             return match instead {
                 Some(notification) => Ok(self.context.backend.notify(self.tx, &notification)?),
                 None => Ok(()),
             };
         };
-        let text = self.context.content.render("new_partner", lang, &values)?;
+        let text = self.context.content.render(self.tx, "new_partner", lang, &values)?;
         let fallback = instead.map(|notification| json!({ "notification": notification }));
         self.queue(NewMessage { fallback, ..self.message(person, Kind::Event, text) })
     }
@@ -119,17 +116,14 @@ impl Reaction<'_> {
         if !person.is_reachable {
             return Ok(());
         }
-        let text = self.context.content.render(block, person.lang, &Values::none())?;
+        let text = self.context.content.render(self.tx, block, person.lang, &Values::none())?;
         self.queue(self.message(person, Kind::Event, text))
     }
 
     /// A chat that has opened the member's connect link, but is not bound yet, is asked to confirm.
     fn ask_to_bind(&self, person: &Person) -> Result<(), Error> {
         let Some(uid) = self.event.magnet_uid.filter(|_| self.is_preview()) else { return Ok(()) };
-        let content = &self.context.content;
-        let text = content.render("bind_prompt", person.lang, &Values::new("uid", &uid.to_string()))?;
-        let confirm = content.render("bind_prompt_button", person.lang, &Values::none())?;
-        let keyboard = Keyboard(vec![vec![Button { text: confirm, action: Action::Data(format!("bind:{uid}")) }]]);
+        let Drawn { text, keyboard } = bind::ask(self.tx, &self.context.content, person, uid)?;
         self.queue(NewMessage { keyboard, ..self.message(person, Kind::BindPrompt, text) })
     }
 
@@ -151,6 +145,7 @@ impl Reaction<'_> {
             text,
             format: Format::Html,
             keyboard: Keyboard::default(),
+            edit: None,
             dedup_key: format!("event:{source}:{id}:{event_type}"),
             due_at: None,
             fallback: None,

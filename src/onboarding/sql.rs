@@ -7,12 +7,17 @@ use crate::kernel::clock::UnixMs;
 use crate::kernel::contract::BotEvent;
 use crate::kernel::store::{StoreError, Tx, lossy_text};
 
-/// What reactions need to know of a person.
+/// What is known of a person.
+#[expect(dead_code, reason = "screens show all of it, and none is shown yet")]
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) telegram_id: i64,
     pub(crate) magnet_uid: Option<i64>,
+    /// Who brought them.
     pub(crate) leader_uid: Option<i64>,
+    /// In whose structure they are: under whom they registered, else who brought them.
+    pub(crate) structure_uid: Option<i64>,
+    pub(crate) username: Option<String>,
     pub(crate) first_name: Option<String>,
     /// What they chose; absent until they do.
     pub(crate) lang: Option<Lang>,
@@ -21,6 +26,13 @@ pub(crate) struct Person {
     pub(crate) optin_urgent: bool,
     pub(crate) optin_digest: bool,
     pub(crate) optin_broadcast: bool,
+    /// Whether a request for help is open.
+    pub(crate) help_requested: bool,
+    /// When their leader was last written to about it.
+    pub(crate) help_told_at: Option<UnixMs>,
+    /// When they were last told that they are not understood.
+    pub(crate) puzzled_at: Option<UnixMs>,
+    pub(crate) last_activity_at: Option<UnixMs>,
 }
 
 /// When the event that was marked under this id was emitted.
@@ -83,8 +95,8 @@ pub(super) fn delete_marks(tx: &Tx<'_>, cutoff: UnixMs, batch: i64) -> Result<us
 /// The person of this chat.
 pub(crate) fn find_person(tx: &Tx<'_>, telegram_id: i64) -> Result<Option<Person>, StoreError> {
     tx.query_opt(
-        "SELECT telegram_id, magnet_uid, leader_uid, first_name, lang, stage, reachable, optin_urgent, optin_digest,
-                optin_broadcast
+        "SELECT telegram_id, magnet_uid, leader_uid, structure_uid, username, first_name, lang, stage, reachable,
+                optin_urgent, optin_digest, optin_broadcast, help_requested, help_told_at, puzzled_at, last_activity_at
          FROM bot_users WHERE telegram_id = :telegram_id",
         named_params! { ":telegram_id": telegram_id },
         person,
@@ -94,8 +106,8 @@ pub(crate) fn find_person(tx: &Tx<'_>, telegram_id: i64) -> Result<Option<Person
 /// The person who is this member; the one who came first, should there be several.
 pub(crate) fn find_person_of(tx: &Tx<'_>, magnet_uid: i64) -> Result<Option<Person>, StoreError> {
     tx.query_opt(
-        "SELECT telegram_id, magnet_uid, leader_uid, first_name, lang, stage, reachable, optin_urgent, optin_digest,
-                optin_broadcast
+        "SELECT telegram_id, magnet_uid, leader_uid, structure_uid, username, first_name, lang, stage, reachable,
+                optin_urgent, optin_digest, optin_broadcast, help_requested, help_told_at, puzzled_at, last_activity_at
          FROM bot_users WHERE magnet_uid = :magnet_uid ORDER BY created_at, telegram_id LIMIT 1",
         named_params! { ":magnet_uid": magnet_uid },
         person,
@@ -109,6 +121,8 @@ fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
         telegram_id: row.get("telegram_id")?,
         magnet_uid: row.get("magnet_uid")?,
         leader_uid: row.get("leader_uid")?,
+        structure_uid: row.get("structure_uid")?,
+        username: lossy_text(row, "username")?,
         first_name: lossy_text(row, "first_name")?,
         // The schema holds it to be one of ours.
         lang: lang.as_deref().and_then(Lang::parse),
@@ -117,6 +131,10 @@ fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
         optin_urgent: row.get("optin_urgent")?,
         optin_digest: row.get("optin_digest")?,
         optin_broadcast: row.get("optin_broadcast")?,
+        help_requested: row.get("help_requested")?,
+        help_told_at: row.get("help_told_at")?,
+        puzzled_at: row.get("puzzled_at")?,
+        last_activity_at: row.get("last_activity_at")?,
     })
 }
 

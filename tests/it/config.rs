@@ -96,7 +96,11 @@ fn the_stronger_layer_wins_and_is_named_as_the_origin() {
 #[test]
 fn every_key_can_be_set_in_every_layer() {
     for key in KEYS.iter().filter(|key| !key.is_secret()) {
-        let unset = if matches!(key.kind, Kind::Integer { .. }) { "0" } else { "https://backend.example.org" };
+        let unset = match key.kind {
+            Kind::Integer { .. } => "0",
+            Kind::Username => "example_bot",
+            _ => "https://backend.example.org",
+        };
         let value = key.default.unwrap_or(unset);
         let bare = value.bytes().all(|byte| byte.is_ascii_digit()) || matches!(key.kind, Kind::Switch);
         let toml = if bare { value.to_owned() } else { format!("\"{value}\"") };
@@ -105,7 +109,11 @@ fn every_key_can_be_set_in_every_layer() {
         load(Sources::empty().with_set(format!("{}={value}", key.dotted())));
     }
     for key in KEYS.iter().filter(|key| key.is_secret()) {
-        let value = if matches!(key.kind, Kind::Secret(SecretForm::ChatId)) { "-1001" } else { TOKEN };
+        let value = match key.kind {
+            Kind::Secret(SecretForm::ChatId) => "-1001",
+            Kind::Secret(SecretForm::WebhookSecret) => "a-secret_of-9",
+            _ => TOKEN,
+        };
         for name in [Some(key.variable()), key.alias.map(str::to_owned)].into_iter().flatten() {
             let config = load(Sources::empty().with_variables([(name.as_str(), value)]));
             assert_eq!(origin(&config, &key.dotted()), format!("environment variable {name}"));

@@ -14,13 +14,17 @@ fn a_job_that_the_request_itself_wakes_runs_for_the_one_who_asked() {
     let dev = Dev::start(&["store.ballast=0"]);
     for job in [
         "bot-outbox-poll",
+        "broadcasts",
         "telegram-send",
+        "telegram-updates",
         "backend-calls",
+        "digest",
         "housekeeping",
         "lead-notifications",
         "ledger-prune",
         "outbox-prune",
         "outbox-relay",
+        "reminders",
         "webhooks-deliver",
         "webhooks-sweep",
     ] {

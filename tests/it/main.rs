@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
+mod binding;
+mod bot_reach;
 mod cli;
 mod cli_deliveries;
 mod cli_events;
@@ -18,7 +20,9 @@ mod config_events;
 mod config_leads;
 mod config_secrets;
 mod consumer;
+mod conversations;
 mod crash;
+mod crash_bot;
 mod crash_leads;
 mod crash_webhooks;
 mod damage;
@@ -36,6 +40,7 @@ mod jobs;
 mod leads_fixtures;
 mod leads_notify;
 mod leads_privacy;
+mod members;
 mod opening;
 mod order;
 mod order_local;
@@ -47,6 +52,7 @@ mod store_faults;
 mod store_model;
 mod telegram;
 mod token;
+mod updates;
 mod webhooks_answers;
 mod webhooks_co_writers;
 mod webhooks_isolation;

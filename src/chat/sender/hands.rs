@@ -17,7 +17,7 @@ use crate::chat::kind::{Kind, Lane};
 use crate::chat::limiter::{Limiter, NoSlot, Pause, Slot, millis};
 use crate::chat::outcome::{Class, FailureCode, Outcome};
 use crate::chat::queue::{self, Claim, Claimed, Ended};
-use crate::chat::sql::{self, Head};
+use crate::chat::sql::{self, claim::Head};
 use crate::chat::verdict::{UNAUTHORIZED_WAIT, Verdict};
 use crate::chat::{Error, listing};
 use crate::kernel::clock::{Clock, UnixMs};
@@ -107,7 +107,7 @@ impl Hands {
 
     /// The pauses that were stored hold again.
     pub(super) async fn restore_pauses(&self) -> Result<(), Error> {
-        let pauses = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(sql::pauses(tx)?)).await?;
+        let pauses = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(sql::settle::pauses(tx)?)).await?;
         self.parts.limiter.restore(pauses);
         Ok(())
     }
@@ -139,6 +139,8 @@ impl Hands {
                     tokio::spawn(Arc::clone(self).send(*claim, slot));
                 }
                 Claimed::Skipped { kind, code } => self.note_skipped(kind, code),
+                // Its slot goes back, and it is due later now.
+                Claimed::PutOff => {}
                 // Somebody closed or moved it since it was read; its slot goes back.
                 Claimed::Nothing => continue,
             }
@@ -163,7 +165,7 @@ impl Hands {
     async fn look_into(&self, lane: Lane, found: &mut Found) -> Result<ControlFlow<()>, Error> {
         let mut after = None;
         loop {
-            let page = move |tx: &Tx<'_>| Ok::<_, Error>(sql::due_heads(tx, lane, after, PAGE)?);
+            let page = move |tx: &Tx<'_>| Ok::<_, Error>(sql::claim::due_heads(tx, lane, after, PAGE)?);
             let heads = self.parts.db.read(page).await?;
             if heads.iter().any(|head| found.ask_for(&self.parts.limiter, *head, lane).is_break()) {
                 return Ok(ControlFlow::Break(()));
@@ -180,7 +182,7 @@ impl Hands {
         let look = |tx: &Tx<'_>| {
             let mut next = None;
             for lane in Lane::ALL {
-                next = earlier(next, sql::next_due(tx, lane)?);
+                next = earlier(next, sql::claim::next_due(tx, lane)?);
                 let age = Duration::from_millis(listing::age_ms(tx, lane)?.unsigned_abs());
                 gauge!("pillarbox_telegram_queue_age_seconds", "lane" => lane.as_str()).set(age.as_secs_f64());
             }
@@ -244,7 +246,7 @@ impl Hands {
     pub(super) async fn recover(&self) -> Result<(), Error> {
         let in_hand = self.in_hand().clone();
         let addressee = Arc::clone(&self.parts.addressee);
-        let found = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(!sql::void_sends(tx)?.is_empty())).await?;
+        let found = self.parts.db.read(|tx: &Tx<'_>| Ok::<_, Error>(!sql::claim::void_sends(tx)?.is_empty())).await?;
         if !found {
             return Ok(());
         }

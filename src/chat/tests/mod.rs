@@ -1,5 +1,6 @@
 //! The queue and its sender on a real file, with a clock that is moved and a messenger that answers as it is told.
 
+mod bulk;
 mod model;
 mod operator;
 mod order;
@@ -16,12 +17,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::addressee::End;
 use super::kind::Lane;
 use super::queue::Enqueued;
 use super::sender::Report;
 use super::{
-    Access, Addressee, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome, Permit, Reason,
-    Rendered, Sender, SenderParts, SenderSettings, enqueue,
+    Access, Addressee, Asked, Closed, Error, Format, Keyboard, Kind, Limiter, Limits, Messenger, NewMessage, Outcome,
+    Permit, Reason, Rendered, Sender, SenderParts, SenderSettings, enqueue,
 };
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings, StoreError, Synchronous, Tx};
@@ -117,16 +119,21 @@ impl Messenger for Stage {
 struct People {
     opted_out: Mutex<HashSet<(i64, &'static str)>>,
     unreachable: Mutex<HashMap<i64, Reason>>,
+    not_before: Mutex<HashMap<i64, i64>>,
     fallbacks: Mutex<Vec<String>>,
+    ends: Mutex<Vec<(i64, String, End)>>,
     moves: Mutex<Vec<(i64, i64)>>,
 }
 
 impl Addressee for People {
-    fn permits(&self, _tx: &Tx<'_>, chat_id: i64, kind: Kind) -> Result<Permit, StoreError> {
-        if self.unreachable.lock().unwrap().contains_key(&chat_id) {
+    fn permits(&self, tx: &Tx<'_>, asked: &Asked<'_>) -> Result<Permit, StoreError> {
+        if self.unreachable.lock().unwrap().contains_key(&asked.chat_id) {
             return Ok(Permit::Unreachable);
         }
-        let is_out = self.opted_out.lock().unwrap().contains(&(chat_id, kind.as_str()));
+        if let Some(at) = self.not_before.lock().unwrap().get(&asked.chat_id).filter(|at| **at > tx.now()) {
+            return Ok(Permit::NotYet(*at));
+        }
+        let is_out = self.opted_out.lock().unwrap().contains(&(asked.chat_id, asked.kind.as_str()));
         Ok(if is_out { Permit::OptedOut } else { Permit::Granted })
     }
 
@@ -137,6 +144,11 @@ impl Addressee for People {
 
     fn fall_back(&self, _tx: &Tx<'_>, fallback: &str) -> Result<(), StoreError> {
         self.fallbacks.lock().unwrap().push(fallback.to_owned());
+        Ok(())
+    }
+
+    fn closed(&self, _tx: &Tx<'_>, closed: &Closed<'_>) -> Result<(), StoreError> {
+        self.ends.lock().unwrap().push((closed.id, closed.dedup_key.to_owned(), closed.end));
         Ok(())
     }
 
@@ -271,6 +283,7 @@ fn message(chat_id: i64, kind: Kind, text: &str) -> NewMessage {
         text: text.into(),
         format: Format::Html,
         keyboard: Keyboard::default(),
+        edit: None,
         dedup_key: format!("{}:{chat_id}:{text}", kind.as_str()),
         due_at: None,
         fallback: None,

@@ -88,7 +88,7 @@ impl Model {
     /// The process ends after a claim, before or after its call.
     async fn crash(&mut self, world: World) -> World {
         let heads = world.db.read(|tx| {
-            let all = Lane::ALL.into_iter().map(|lane| super::super::sql::due_heads(tx, lane, None, 9));
+            let all = Lane::ALL.into_iter().map(|lane| super::super::sql::claim::due_heads(tx, lane, None, 9));
             Ok::<_, Error>(all.collect::<Result<Vec<_>, _>>()?.concat())
         });
         if let Some(head) = heads.await.unwrap().first().copied() {

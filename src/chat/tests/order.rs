@@ -1,6 +1,6 @@
 //! What is queued, and in which order it leaves.
 
-use super::super::{Action, Button};
+use super::super::{Action, Button, Class, FailureCode};
 use super::*;
 
 #[tokio::test]
@@ -114,4 +114,32 @@ async fn a_group_gets_twenty_a_minute() {
     }
     let report = world.pass().await;
     assert_eq!((report.sent, report.next), (0, Some(START + 60_000)));
+}
+
+#[tokio::test]
+async fn of_several_changes_of_a_message_the_last_is_made() {
+    let world = World::new().await;
+    let edit = |of: i64, text: &str| NewMessage { edit: Some(of), ..message(1, Kind::Reply, text) };
+    let tried = world.queue(edit(7, "tried")).await;
+    let connect = Outcome::Refused { class: Class::Later, code: FailureCode::Connect };
+    world.stage.will_answer(1, connect);
+    world.pass().await;
+    let first = world.queue(edit(7, "first")).await;
+    let other_message = world.queue(edit(8, "other message")).await;
+    let no_change = world.queue(message(1, Kind::Reply, "no change")).await;
+    let other_chat = world.queue(NewMessage { chat_id: 2, ..edit(7, "other chat") }).await;
+    let last = world.queue(edit(7, "last")).await;
+    // Whoever queues a known change again cancels nothing.
+    let again = world.db.write(move |tx| enqueue(tx, &edit(7, "first"))).await.unwrap();
+    assert_eq!(again, Enqueued::Known(first));
+    assert_eq!(world.status(first).await, "cancelled");
+    for id in [tried, other_message, no_change, other_chat, last] {
+        assert_eq!(world.status(id).await, "pending", "{id}");
+    }
+    for _ in 0..6 {
+        world.advance(1_000);
+        world.pass().await;
+    }
+    let texts: Vec<_> = world.stage.calls().into_iter().filter(|(chat, _)| *chat == 1).map(|(_, text)| text).collect();
+    assert_eq!(texts, ["tried", "tried", "other message", "no change", "last"]);
 }

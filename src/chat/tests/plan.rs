@@ -17,7 +17,7 @@ async fn plan(world: &World, sql: &str) -> String {
 async fn the_claim_reads_heads_by_their_index_without_sorting() {
     let world = World::new().await;
     let names = [":after_due", ":after_id", ":lane", ":now", ":limit"];
-    let literal = names.iter().fold(sql::DUE_HEADS.to_owned(), |sql, name| sql.replace(name, "1"));
+    let literal = names.iter().fold(sql::claim::DUE_HEADS.to_owned(), |sql, name| sql.replace(name, "1"));
     let plan = plan(&world, &literal).await;
     assert!(plan.contains("INDEX telegram_chat_lanes_due (lane=?"), "{plan}");
     assert!(!plan.contains("TEMP B-TREE"), "{plan}");
@@ -31,8 +31,11 @@ async fn a_lane_finds_its_head_and_a_start_its_lost_sends_by_index() {
         ORDER BY id LIMIT 1";
     let head = plan(&world, head).await;
     assert!(head.contains("telegram_messages_open (chat_id=? AND lane=?)") && !head.contains("TEMP"), "{head}");
-    let moved = sql::MOVE_CHAT.replace(":to", "2").replace(":from", "1");
+    let moved = sql::settle::MOVE_CHAT.replace(":to", "2").replace(":from", "1");
     assert!(plan(&world, &moved).await.contains("telegram_messages_open (chat_id=?)"));
+    let names = [":chat_id", ":lane", ":edit", ":id", ":now"];
+    let cancelled = names.iter().fold(sql::CANCEL_SUPERSEDED.to_owned(), |sql, name| sql.replace(name, "1"));
+    assert!(plan(&world, &cancelled).await.contains("telegram_messages_open (chat_id=? AND lane=? AND id<?)"));
     let next = "SELECT MIN(due_at) FROM telegram_chat_lanes WHERE lane = 'bulk' AND due_at > 5";
     assert!(plan(&world, next).await.contains("telegram_chat_lanes_due (lane=? AND due_at>?)"));
 }
@@ -48,7 +51,7 @@ async fn a_claim_costs_the_same_with_a_long_queue_behind_one_chat() {
              SELECT CASE WHEN i <= 19990 THEN 1 ELSE i END, 'event', 'transactional', 'x', 'plain', 'k' || i, 1, 1, 1 FROM n",
         )
         .await;
-    let heads = world.db.read(|tx| Ok::<_, Error>(sql::due_heads(tx, Lane::Transactional, None, 64)?));
+    let heads = world.db.read(|tx| Ok::<_, Error>(sql::claim::due_heads(tx, Lane::Transactional, None, 64)?));
     assert_eq!(heads.await.unwrap().len(), 11, "one row for the long queue, and one for each other chat");
     assert_eq!(world.pass().await.sent, 11);
 }
@@ -97,7 +100,7 @@ fn apply(tx: &Tx<'_>, number: usize, change: &Change) -> Result<usize, StoreErro
         }
         Change::Due { id, due } => tx.execute("UPDATE telegram_messages SET due_at = ?2 WHERE id = ?1", (id, due)),
         Change::Chat { id, chat } => tx.execute("UPDATE telegram_messages SET chat_id = ?2 WHERE id = ?1", (id, chat)),
-        Change::AllOfChat { from, to } => sql::move_chat(tx, from, to),
+        Change::AllOfChat { from, to } => sql::settle::move_chat(tx, from, to),
         Change::Delete { id } => tx.execute("DELETE FROM telegram_messages WHERE id = ?1", [id]),
     }
 }

@@ -32,7 +32,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::config;
-use crate::kernel::contract::WebNotification;
+use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::onboarding::calls::{self, Call};
 use crate::onboarding::{Backend, BackendError, Fate, Finished, PageEvent, Remote, ledger};
@@ -198,12 +198,35 @@ impl Backend for RemoteBackend {
     fn notify(&self, tx: &Tx<'_>, notification: &WebNotification) -> Result<(), StoreError> {
         calls::request(tx, &self.source, notification)
     }
+
+    fn find_leader<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        self.client.leader(code).boxed()
+    }
+
+    fn find_account(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        self.client.account(telegram_id).boxed()
+    }
+
+    fn find_state(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        self.client.state(telegram_id).boxed()
+    }
+
+    fn connect_link(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        self.client.connect_link(telegram_id).boxed()
+    }
+
+    fn bind(&self, tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<Bound>, StoreError> {
+        calls::request_bind(tx, &self.source, telegram_id, uid).map(|()| None)
+    }
 }
 
 impl Remote for RemoteBackend {
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<(), BackendError>> {
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Option<Bound>, BackendError>> {
         match call {
-            Call::Notification(notification) => self.client.notify(notification).boxed(),
+            Call::Notification(notification) => {
+                async move { self.client.notify(notification).await.map(|()| None) }.boxed()
+            }
+            Call::Bind(bind) => async move { self.client.bind(bind.telegram_id, bind.uid).await.map(Some) }.boxed(),
         }
     }
 }

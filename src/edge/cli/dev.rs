@@ -21,6 +21,10 @@ const TOKEN: &str = "1:dev-token-for-the-built-in-fake";
 /// The chat that is told of leads, in the fake.
 const LEAD_CHAT: &str = "-1001";
 /// Where a page under development usually is.
+const SITE: &str = "http://localhost:3000/";
+/// The introduction that the demo's bot shows.
+const VIDEO: &str = "http://localhost:3000/video";
+/// A page of a site under development.
 const LEAD_ORIGIN: &str = "http://localhost:3000";
 /// Where `dev` keeps its data when nobody says.
 pub(crate) const DATA_DIR: &str = "pillarbox-dev";
@@ -173,6 +177,13 @@ fn prepare(sources: Sources, demo: Demo) -> anyhow::Result<(Sources, Config)> {
     }
     if matches!(Config::load(sources.clone())?.place("leads.allowed_origins"), Place::Default) {
         sources = sources.with_flag("dev", "leads.allowed_origins", LEAD_ORIGIN);
+    }
+    if demo == Demo::Play {
+        for (key, address) in [("bot.site_url", SITE), ("bot.video_url", VIDEO)] {
+            if matches!(Config::load(sources.clone())?.place(key), Place::Default) {
+                sources = sources.with_flag("dev", key, address);
+            }
+        }
     }
     let mut config = Config::load(sources.clone())?;
     if demo == Demo::Play && matches!(config.place("log.level"), Place::Default) {

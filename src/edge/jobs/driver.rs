@@ -119,7 +119,7 @@ impl Driver {
         let clock = self.app.db().clock().clone();
         let wakes: Vec<Arc<Notify>> = job.wakes.iter().map(|topic| self.app.db().subscribe(*topic)).collect();
         // What was left by an earlier process is looked for at once.
-        let first = (!job.wakes.is_empty()).then(|| clock.now());
+        let first = (job.at_start || !job.wakes.is_empty()).then(|| clock.now());
         let mut timing = Timing::new(self.schedule(job), first, clock.now());
         let mut is_recording = true;
         loop {

@@ -35,9 +35,11 @@ pub(crate) use schedule::{Schedule, Zone};
 
 use crate::app::{App, Pass};
 use crate::backend::BOT_EVENTS;
+use crate::chat::inbox::UPDATES;
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
 use crate::leads::LEADS;
+use crate::onboarding::broadcast::BROADCASTS;
 use crate::onboarding::calls::BACKEND_CALLS;
 use crate::outbox::OUTBOX_EVENTS;
 use crate::webhooks::DELIVERIES;
@@ -57,6 +59,8 @@ pub(crate) struct Job {
     pub(crate) why: &'static str,
     /// What it is woken by.
     pub(crate) wakes: &'static [Wake],
+    /// Whether it also runs once when the process starts. One that is woken always does.
+    pub(crate) at_start: bool,
     /// Which runs leave a row in `job_runs`.
     pub(crate) recorded: Recorded,
     pub(crate) run: for<'a> fn(&'a App) -> BoxFuture<'a, anyhow::Result<Pass>>,
@@ -89,6 +93,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "makes the calls that a remote backend is owed",
         wakes: &[BACKEND_CALLS],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.call_backend()),
     },
@@ -98,8 +103,29 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "hands due bot events to the bot, in the order of each subject",
         wakes: &[BOT_EVENTS],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.poll_bot_outbox()),
+    },
+    Job {
+        name: "broadcasts",
+        cron: Some("0 * * * * *"),
+        zone: Zone::Utc,
+        why: "feeds running broadcasts to the send queue, a window at a time",
+        wakes: &[BROADCASTS],
+        at_start: false,
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.run_broadcasts()),
+    },
+    Job {
+        name: "digest",
+        cron: Some("0 0 12-23 * * *"),
+        zone: Zone::Configured,
+        why: "sends leaders the numbers of their day, once a day",
+        wakes: &[],
+        at_start: true,
+        recorded: Recorded::Always,
+        run: |app| Box::pin(app.send_digests()),
     },
     Job {
         name: "housekeeping",
@@ -107,6 +133,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Configured,
         why: "deletes runs, messages, calls and deliveries that ended long ago",
         wakes: &[],
+        at_start: false,
         recorded: Recorded::Always,
         run: |app| Box::pin(housekeeping::run(app)),
     },
@@ -116,6 +143,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "tells the broker's chat of leads, each once",
         wakes: &[LEADS],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.notify_leads()),
     },
@@ -125,6 +153,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Configured,
         why: "deletes ledger marks that can no longer be needed",
         wakes: &[],
+        at_start: false,
         recorded: Recorded::Always,
         run: |app| Box::pin(app.prune_ledger()),
     },
@@ -134,6 +163,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Configured,
         why: "deletes events that were published long ago, and idempotency keys that are over",
         wakes: &[],
+        at_start: false,
         recorded: Recorded::Always,
         run: |app| Box::pin(app.prune_outbox()),
     },
@@ -143,8 +173,19 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "hands domain events to webhooks, communications and analytics",
         wakes: &[OUTBOX_EVENTS],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.relay_events()),
+    },
+    Job {
+        name: "reminders",
+        cron: Some("0 0 * * * *"),
+        zone: Zone::Utc,
+        why: "reminds whoever has been silent at a stage, once a stage",
+        wakes: &[],
+        at_start: false,
+        recorded: Recorded::Always,
+        run: |app| Box::pin(app.send_reminders()),
     },
     Job {
         name: "telegram-send",
@@ -152,8 +193,19 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "sends queued Telegram messages within Telegram's limits",
         wakes: &[crate::chat::QUEUED],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.send_telegram()),
+    },
+    Job {
+        name: "telegram-updates",
+        cron: None,
+        zone: Zone::Utc,
+        why: "handles what people wrote and pressed, each chat in its order",
+        wakes: &[UPDATES],
+        at_start: false,
+        recorded: Recorded::WhenNotable,
+        run: |app| Box::pin(app.handle_updates()),
     },
     Job {
         name: "webhooks-deliver",
@@ -161,6 +213,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "sends webhooks, each until its endpoint has it or the schedule is exhausted",
         wakes: &[DELIVERIES],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.deliver_webhooks()),
     },
@@ -170,6 +223,7 @@ pub(crate) const JOBS: &[Job] = &[
         zone: Zone::Utc,
         why: "closes deliveries of endpoints that were disabled and removes those of deleted ones, beside the sending",
         wakes: &[],
+        at_start: false,
         recorded: Recorded::WhenNotable,
         run: |app| Box::pin(app.sweep_webhooks()),
     },

@@ -39,7 +39,14 @@ impl World {
         let mut config = Config::default();
         config.jobs.time_zone = chrono_tz::UTC;
         let stop = CancellationToken::new();
-        let parts = Parts { db: db.clone(), messenger: None, lead_messenger: None, remote: None, stop: stop.clone() };
+        let parts = Parts {
+            db: db.clone(),
+            messenger: None,
+            lead_messenger: None,
+            remote: None,
+            reader: None,
+            stop: stop.clone(),
+        };
         let driver = Driver::new(Arc::new(App::build(&config, parts).await.unwrap()));
         Self { dir, db, clock, driver, stop, running: None }
     }

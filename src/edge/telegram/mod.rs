@@ -8,13 +8,16 @@ mod client;
 #[cfg(test)]
 mod client_tests;
 mod render;
+mod updates;
 
 pub(crate) use client::{Client, TelegramSettings};
+pub(crate) use updates::{Intake, IntakeHealth, IntakeParts, Unwelcome, UpdateReader, WebhookDoor};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use teloxide::payloads::GetMe;
 
+use self::render::Outgoing;
 use crate::chat::{Class, FailureCode, Messenger, Outcome, Rendered};
 
 /// Why a call has no result.
@@ -46,10 +49,15 @@ impl From<Failure> for Outcome {
 impl Messenger for Client {
     fn send<'a>(&'a self, message: &'a Rendered) -> BoxFuture<'a, Outcome> {
         async move {
-            let sent = match render::send_message(message) {
-                Ok(payload) => self.call::<_, serde_json::Value>(&payload).await,
+            let sent = match render::outgoing(message) {
+                Ok(Outgoing::Send(payload)) => self.call::<_, serde_json::Value>(&payload).await,
+                Ok(Outgoing::Edit(payload)) => self.call::<_, serde_json::Value>(&payload).await,
                 Err(failure) => Err(failure),
             };
+            if let (Some(edited), Err(Failure::Refused { code: FailureCode::NotModified, .. })) = (message.edit, &sent) {
+                // The chat shows it already, be it from an attempt whose answer was lost.
+                return Outcome::Delivered { message_id: Some(edited) };
+            }
             // Only the id is read: a message of a newer Bot API, or none at all, was accepted nevertheless.
             let id = |sent: serde_json::Value| sent.get("message_id").and_then(serde_json::Value::as_i64);
             sent.map_or_else(Outcome::from, |sent| Outcome::Delivered { message_id: id(sent) })

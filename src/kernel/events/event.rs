@@ -82,6 +82,44 @@ pub struct EndpointTrouble {
     pub failing_since: Option<UnixMs>,
 }
 
+/// How a broadcast ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BroadcastOutcome {
+    /// Every recipient has had their turn.
+    Done,
+    /// A person ended it.
+    Cancelled,
+}
+
+impl BroadcastOutcome {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A broadcast of which nothing more is sent, and what became of its recipients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedBroadcast {
+    /// The broadcast's id.
+    pub id: i64,
+    /// How it ended.
+    pub outcome: BroadcastOutcome,
+    /// The recipients; more than the sum of the others only after a cancel.
+    pub total: i64,
+    /// To whom it was sent.
+    pub sent: i64,
+    /// To whom it certainly was not.
+    pub undeliverable: i64,
+    /// Of whom nobody knows.
+    pub unknown: i64,
+    /// Who were passed over.
+    pub skipped: i64,
+}
+
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -144,6 +182,8 @@ pub enum Event {
     EndpointFailing(EndpointTrouble),
     /// An endpoint was disabled: nothing is sent there until somebody makes it active again.
     EndpointDisabled(EndpointTrouble),
+    /// A broadcast is over.
+    BroadcastFinished(FinishedBroadcast),
 }
 
 impl Event {
@@ -160,6 +200,7 @@ impl Event {
             Self::LeadNotificationFailed { .. } => 7,
             Self::EndpointFailing(_) => 8,
             Self::EndpointDisabled(_) => 9,
+            Self::BroadcastFinished(_) => 10,
         };
         &CATALOGUE[row]
     }
@@ -172,6 +213,7 @@ impl Event {
             | Self::LeadNotificationSent { lead, .. }
             | Self::LeadNotificationFailed { lead, .. } => lead.id.clone(),
             Self::EndpointFailing(endpoint) | Self::EndpointDisabled(endpoint) => endpoint.endpoint_id.clone(),
+            Self::BroadcastFinished(broadcast) => broadcast.id.to_string(),
             _ => self.member().map(|member| member.uid.to_string()).unwrap_or_default(),
         }
     }
@@ -197,6 +239,11 @@ impl Event {
                 "endpoint_id": endpoint.endpoint_id, "tenant": endpoint.tenant.as_str(),
                 "reason": endpoint.reason.as_str(), "failing_since": endpoint.failing_since.map(rfc3339),
             }),
+            Self::BroadcastFinished(broadcast) => json!({
+                "broadcast_id": broadcast.id, "outcome": broadcast.outcome.as_str(), "total": broadcast.total,
+                "sent": broadcast.sent, "undeliverable": broadcast.undeliverable, "unknown": broadcast.unknown,
+                "skipped": broadcast.skipped,
+            }),
         }
     }
 
@@ -212,7 +259,8 @@ impl Event {
             | Self::LeadNotificationSent { .. }
             | Self::LeadNotificationFailed { .. }
             | Self::EndpointFailing(_)
-            | Self::EndpointDisabled(_) => None,
+            | Self::EndpointDisabled(_)
+            | Self::BroadcastFinished(_) => None,
         }
     }
 

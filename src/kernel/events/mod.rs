@@ -13,5 +13,5 @@ mod tests;
 
 pub use catalogue::{CATALOGUE, Entry, Field, KEPT_NAMES, find_entry, is_reserved};
 pub use document::catalogue_markdown;
-pub use event::{EndpointReason, EndpointTrouble, Event, Lead, Member, NftLevel};
+pub use event::{BroadcastOutcome, EndpointReason, EndpointTrouble, Event, FinishedBroadcast, Lead, Member, NftLevel};
 pub use pattern::Pattern;

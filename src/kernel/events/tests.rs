@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{CATALOGUE, EndpointReason, EndpointTrouble, Event, KEPT_NAMES, Lead, Member, NftLevel};
+use super::{
+    BroadcastOutcome, CATALOGUE, EndpointReason, EndpointTrouble, Event, FinishedBroadcast, KEPT_NAMES, Lead, Member,
+    NftLevel,
+};
 use super::{find_entry, is_reserved};
 use crate::kernel::contract::Chat;
 use crate::kernel::tenant::TenantId;
@@ -30,6 +33,15 @@ fn one_of_each() -> Vec<Event> {
         Event::LeadNotificationFailed { lead: lead(), attempt: 2, error_code: "telegram_timeout".into() },
         Event::EndpointFailing(trouble(EndpointReason::Failing, Some(1_795_770_000_000))),
         Event::EndpointDisabled(trouble(EndpointReason::Gone, None)),
+        Event::BroadcastFinished(FinishedBroadcast {
+            id: 3,
+            outcome: BroadcastOutcome::Done,
+            total: 500,
+            sent: 480,
+            undeliverable: 12,
+            unknown: 1,
+            skipped: 7,
+        }),
     ]
 }
 

@@ -20,6 +20,7 @@ const ALL: &[M<'static>] = &[
     M::up(include_str!("../../../schema/0004_housekeeping.sql")),
     M::up(include_str!("../../../schema/0005_leads.sql")),
     M::up(include_str!("../../../schema/0006_webhooks.sql")),
+    M::up(include_str!("../../../schema/0007_bot.sql")),
 ];
 
 /// The schema version this binary writes.

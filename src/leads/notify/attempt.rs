@@ -80,7 +80,7 @@ impl Post {
     pub(super) async fn attempt(&self, text: String, mut slot: Slot) -> Result<(), ErrorCode> {
         let mut patience = Patience::new(self.clock.now());
         let (chat_id, keyboard) = (self.recipient.chat_id(), Keyboard::default());
-        let message = Rendered { chat_id, text, format: Format::Plain, keyboard, preview: Preview::Off };
+        let message = Rendered { chat_id, text, format: Format::Plain, keyboard, edit: None, preview: Preview::Off };
         let mut attempt = Attempt { message, moves: 0, unconnected: 0 };
         loop {
             slot.start();

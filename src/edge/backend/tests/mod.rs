@@ -3,6 +3,7 @@
 mod acks;
 mod calls;
 mod faults;
+mod members;
 mod pages;
 mod peer;
 mod polling;
@@ -52,7 +53,7 @@ impl World {
         let remote = Arc::new(remote(&db, &peer.url(), "shop"));
         let content = Arc::new(Content::shipped(Lang::Ru).unwrap());
         let consumer = Consumer::new(db.clone(), remote.clone(), content);
-        let calls = Calls::new(db.clone(), remote.clone());
+        let calls = Calls::new(db.clone(), remote.clone(), None);
         Self { dir, db, clock, peer, remote, consumer, calls }
     }
 

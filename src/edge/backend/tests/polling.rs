@@ -51,6 +51,7 @@ async fn a_backend_that_stays_away_is_told_once_and_calls_leave_when_they_are_co
         messenger: None,
         lead_messenger: None,
         remote: Some(backend.clone()),
+        reader: None,
         stop: stop.clone(),
     };
     let app = Arc::new(App::build(&settings, parts).await.unwrap());

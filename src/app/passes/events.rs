@@ -1,51 +1,15 @@
-//! The passes of the service's jobs: each calls one subsystem and says when it wants to be called again.
+//! The passes of events, of both kinds, and of whoever is told of them: the bot, a backend elsewhere, the broker, webhooks.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
-use super::App;
-use crate::kernel::clock::UnixMs;
+use super::{Again, Pass};
+use crate::app::App;
+use crate::backend::members;
 use crate::onboarding::prune;
 use crate::outbox;
 use crate::webhooks;
-
-/// What a pass did, and when the next one is wanted besides the schedule.
-#[derive(Clone, Debug)]
-pub(crate) struct Pass {
-    /// Counts, as they are logged, stored and answered.
-    pub(crate) counts: serde_json::Value,
-    pub(crate) again: Again,
-}
-
-/// When a pass wants to be followed by another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// By the schedule or a wake.
-    Later,
-    /// More is due already.
-    Now,
-    /// Something becomes due then.
-    At(UnixMs),
-}
-
-/// When something last gave a sign of life, in real time: a moved clock proves nothing.
-pub(super) struct Beat(Mutex<Instant>);
-
-impl Beat {
-    pub(super) fn now() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-
-    pub(super) fn beat(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    pub(super) fn since(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
 
 impl App {
     /// Makes the calls that a remote backend is owed.
@@ -53,25 +17,28 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn call_backend(&self) -> anyhow::Result<Pass> {
-        let Some(calls) = &self.calls else {
-            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
-        };
+        let Some(calls) = &self.calls else { return Ok(Pass::off()) };
         let report = calls.run_once(&self.stop).await?;
         let counts = json!({ "done": report.done, "again": report.again, "failed": report.failed });
         Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
     }
 
-    /// Hands due bot events to the bot.
+    /// Tells of what members have reached that other programs wrote, and hands due bot events to the bot.
     ///
     /// # Errors
     /// The backend's or the store's.
     pub(crate) async fn poll_bot_outbox(&self) -> anyhow::Result<Pass> {
+        let announced = members::announce_all(&self.db, &self.stop).await?;
         let Some(consumer) = &self.consumer else {
-            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
+            return Ok(if announced == 0 { Pass::off() } else { Pass::later(json!({ "announced": announced })) });
         };
         let report = consumer.run_once(|| self.polled.beat()).await?;
         let again = if report.more { Again::Now } else { Again::Later };
-        Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
+        let mut counts = json!({ "processed": report.processed, "failed": report.failed });
+        if announced > 0 {
+            counts["announced"] = json!(announced);
+        }
+        Ok(Pass { counts, again })
     }
 
     /// Announces leads that other programs stored, and tells the broker's chat of those that it has not been told of.
@@ -148,32 +115,5 @@ impl App {
         let swept = webhooks::sweep::run_once(&self.db, &self.stop).await?;
         self.watch.look(&self.db).await;
         Ok(Pass { counts: serde_json::to_value(swept)?, again: Again::Later })
-    }
-
-    /// Waits for messages and webhooks that are being sent, no longer than a send may take.
-    pub(crate) async fn drain(&self) {
-        let messages = async {
-            if let Some(sender) = &self.sender {
-                sender.drain().await;
-            }
-        };
-        tokio::join!(messages, self.deliverer.drain());
-    }
-
-    /// Sends what may be sent now.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn send_telegram(&self) -> anyhow::Result<Pass> {
-        let Some(sender) = &self.sender else {
-            return Ok(Pass { counts: json!({ "off": true }), again: Again::Later });
-        };
-        let report = sender.run_once(&self.stop).await?;
-        let again = report.next.map_or(Again::Later, Again::At);
-        let counts = json!({
-            "sent": report.sent, "again": report.again, "undeliverable": report.undeliverable,
-            "unknown": report.unknown, "skipped": report.skipped,
-        });
-        Ok(Pass { counts, again })
     }
 }

@@ -1,0 +1,5 @@
+//! Blocks of events, of both kinds (`events.toml`).
+
+use super::Block;
+
+pub(super) const BLOCKS: &[Block] = &[];

@@ -1,0 +1,5 @@
+//! Blocks of the menu (`menu.toml`).
+
+use super::Block;
+
+pub(super) const BLOCKS: &[Block] = &[];

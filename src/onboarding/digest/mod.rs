@@ -1,0 +1,1 @@
+//! Digests: a leader's numbers, at local noon, once a day.

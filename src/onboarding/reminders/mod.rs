@@ -1,0 +1,1 @@
+//! Reminders: who has been silent at a stage for its threshold is reminded of it once.
