@@ -9,6 +9,7 @@ mod cli_keys;
 mod cli_leads;
 mod cli_leads_smoke;
 mod cli_listen;
+mod cli_members;
 mod cli_sql;
 mod cli_webhooks;
 mod cli_webhooks_sign;

@@ -261,12 +261,7 @@ impl Calls {
 
 /// Tells the person who waits for it what came of a binding. The answer counts although it could not be told: the
 /// backend would give the same again.
-fn tell(
-    tx: &Tx<'_>,
-    dialog: Option<&Dialog>,
-    call: Option<&Call>,
-    answer: Option<Answer>,
-) -> Result<(), StoreError> {
+fn tell(tx: &Tx<'_>, dialog: Option<&Dialog>, call: Option<&Call>, answer: Option<Answer>) -> Result<(), StoreError> {
     let (Some(dialog), Some(Call::Bind(bind)), Some(answer)) = (dialog, call, answer) else { return Ok(()) };
     let told = tx.attempt(|| Error::Panicked, || answered(tx, dialog, bind.telegram_id, bind.uid, answer))?;
     if let Err(error) = told {

@@ -30,7 +30,11 @@ async fn a_leader_is_asked_for_by_the_code() {
     let leader = world.remote.find_leader("a b&c").await.unwrap();
     assert_eq!(leader, Some(Leader { uid: 77, link: "a b&c".into(), name: Some("Boris".into()) }));
     assert_eq!(asked(&world), "GET /api/v2/bot/leader/resolve?code=a+b%26c HTTP/1.1");
-    assert!(world.peer.state().heads[0].to_lowercase().contains(&format!("authorization: bearer {}", super::SECRET.to_lowercase())));
+    assert!(
+        world.peer.state().heads[0]
+            .to_lowercase()
+            .contains(&format!("authorization: bearer {}", super::SECRET.to_lowercase()))
+    );
     assert_eq!(world.remote.find_leader("nobody").await.unwrap(), None, "404 is nobody");
     answers(&world, "/leader/resolve", "200 OK", &json!({"link": "olga"}));
     let outside = world.remote.find_leader("olga").await.unwrap_err();
@@ -72,7 +76,8 @@ async fn an_account_and_a_state_are_asked_for_by_the_chat() {
 #[tokio::test]
 async fn a_link_comes_from_the_backend_that_knows_the_site() {
     let world = World::new().await;
-    let link = json!({"url": "https://s.example/?telegramConnect=t", "token": "t", "expiresAt": "2026-11-30T09:30:00Z"});
+    let link =
+        json!({"url": "https://s.example/?telegramConnect=t", "token": "t", "expiresAt": "2026-11-30T09:30:00Z"});
     answers(&world, "/connect-link", "201 Created", &link);
     let expected = ConnectLink {
         url: "https://s.example/?telegramConnect=t".into(),
@@ -104,7 +109,9 @@ async fn the_bot_binds_at_another_backend() {
     assert!(undone.await.is_err());
     assert!(world.ids("SELECT id FROM backend_calls").await.is_empty(), "it is wanted with its transaction");
 
-    world.run("INSERT INTO bot_bind_prompts (telegram_id, magnet_uid, prompted_at, expires_at) VALUES (5, 7, 11, 99)").await;
+    world
+        .run("INSERT INTO bot_bind_prompts (telegram_id, magnet_uid, prompted_at, expires_at) VALUES (5, 7, 11, 99)")
+        .await;
     for _ in 0..2 {
         bind(&world).await;
     }
