@@ -26,6 +26,7 @@ mod damage;
 mod data_dir;
 mod dev;
 mod docs;
+mod docs_bot;
 mod docs_leads;
 mod docs_webhooks;
 mod docs_webhooks_receiver;
