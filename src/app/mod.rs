@@ -5,6 +5,8 @@ mod bulk;
 mod dialog;
 mod events;
 mod local_backend;
+#[cfg(test)]
+mod local_backend_tests;
 mod passes;
 #[cfg(test)]
 mod record_tests;

@@ -21,6 +21,7 @@ LONGEST_S = 200
 # be configured, since the document tells these.
 SETTINGS = [
     "bot.event_source=off",
+    "bot.site_url=https://site.example/",
     "leads.delivery=rpc",
     "leads.min_fill_ms=500",
     "leads.rate_limit_per_hour=100",
@@ -51,6 +52,14 @@ class Document(unittest.TestCase):
             assert status in (201, 202), answer
             return answer
 
+        # The first is everybody's parent, and nothing else is done with it.
+        for uid in (1, 2, 3):
+            body = {"link": f"leader-{uid}"} | ({"telegram_id": f"10{uid}"} if uid < 3 else {})
+            status, answer = cls.pillarbox.call("PUT", f"/v1/members/{uid}", body, secret=key)
+            assert status == 201, answer
+        chat = {"telegramId": "103"}
+        status, link = cls.pillarbox.call("POST", "/bot/telegram/connect-link", chat, secret=cls.pillarbox.ready["bot_secret"])
+        assert status == 200, link
         sinks = [f"{url}/dev/sink/{name}" for name in ("one", "two", "three")]
         endpoints = [made("/v1/endpoints", {"url": sink})["id"] for sink in sinks * 2]
         event = {"type": "order.paid", "version": 1, "aggregate": {"type": "order", "id": "1"}, "data": {}}
@@ -68,6 +77,11 @@ class Document(unittest.TestCase):
             "event_id": events,
             "delivery_id": [delivery["id"] for delivery in deliveries],
             "url": sinks,
+            "uid": ["2", "3"],
+            "parent": [1, None],
+            "telegram_id": ["101", "102", "103"],
+            "code": ["leader-1", "leader-2"],
+            "token": [link["token"]],
         }
 
     @classmethod

@@ -74,6 +74,9 @@ def tell_places(document):
                 if parameter["name"] == "after":
                     place = base64.urlsafe_b64encode(PLACES[path].encode()).decode().rstrip("=")
                     parameter["schema"] = {"type": "string", "enum": [place]}
+                elif parameter["name"] in ("code", "telegramId"):
+                    there = THERE["code" if parameter["name"] == "code" else "telegram_id"]
+                    parameter["schema"] = {"type": "string", "enum": there}
                 elif parameter["in"] == "path":
                     name = "doomed" if method == "delete" else parameter["name"]
                     parameter["schema"] = {"type": "string", "enum": THERE[name]}
@@ -83,6 +86,12 @@ def tell_what_is_taken(forms):
     """Says of some members what is taken where the document can only describe it."""
     for form in ("NewEndpoint", "EndpointChanges"):
         forms[form]["properties"]["url"] = {"type": "string", "enum": THERE["url"]}
+    # Who is a member, and which link there is, no schema can say.
+    forms["MemberChanges"]["properties"]["parent_uid"] = {"type": ["integer", "null"], "enum": THERE["parent"]}
+    forms["RedeemedConnectLink"]["properties"] |= {
+        "token": {"type": "string", "enum": THERE["token"]},
+        "uid": {"type": "integer", "enum": [3]},
+    }
     forms["Window"]["properties"] |= {
         "since": {"type": "string", "enum": [SINCE]},
         "until": {"type": ["string", "null"], "enum": [UNTIL, None]},

@@ -150,8 +150,13 @@ fn a_put_reaches_the_person_in_the_chat() {
     let account = dev.http.get("/auth/check-account-by-telegram/107");
     assert_eq!(account.json(), json!({"exists": true, "uid": 7}));
 
-    // Links that are over are swept away a week later.
-    dev.advance(Duration::from_secs(8 * 86_400));
-    dev.run_job("housekeeping");
-    assert_eq!(value::<i64>(&conn, "SELECT count(*) FROM telegram_connect_links", []), 0);
+    // Links that are over are swept away a week later, and how far an import has come after a quarter.
+    let digest = "a".repeat(64);
+    conn.execute("INSERT INTO member_imports (digest, started_at) VALUES (?1, ?2)", (digest, dev.now())).unwrap();
+    let left = |table: &str| value::<i64>(&conn, &format!("SELECT count(*) FROM {table}"), []);
+    for (days, links, imports) in [(6, 1, 1), (2, 0, 1), (83, 0, 0)] {
+        dev.advance(Duration::from_secs(days * 86_400));
+        dev.run_job("housekeeping");
+        assert_eq!((left("telegram_connect_links"), left("member_imports")), (links, imports), "{days}");
+    }
 }

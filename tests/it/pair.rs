@@ -118,6 +118,24 @@ fn a_second_process_is_the_bot_of_the_first() {
 }
 
 #[test]
+fn the_bot_binds_at_another_backend() {
+    let pair = Pair::start();
+    let (conn, backend) = (pair.file(), pair.backend.writer());
+    backend.execute("INSERT INTO members (uid, preview_telegram_id) VALUES (7, 107), (8, 109)", []).expect("members");
+    // What a confirmation in the chat leaves behind: one for the previewed chat, and one for a chat that is no preview.
+    for (chat, uid) in [(107, 7), (108, 8)] {
+        let body = json!({"telegram_id": chat, "uid": uid, "prompted_at": 1}).to_string();
+        let sql = "INSERT INTO backend_calls (source, kind, body, dedup_key, due_at, created_at)
+                   VALUES ('backend-a', 'bind', ?1, ?2, 0, strftime('%s', 'now') * 1000)";
+        conn.execute(sql, (body, format!("bind:{chat}"))).expect("a call");
+    }
+    let done = "SELECT count(*) FROM backend_calls WHERE status = 'done'";
+    pair.until_looking("both are answered", || value::<i64>(&conn, done, []) == 2);
+    let bound = "SELECT uid || ' ' || COALESCE(telegram_id, '-') FROM members ORDER BY uid";
+    assert_eq!(column::<String>(&backend, bound, []), ["7 107", "8 -"]);
+}
+
+#[test]
 fn a_bot_that_is_killed_takes_nothing_twice_from_its_backend() {
     let mut pair = Pair::start();
     let conn = pair.file();

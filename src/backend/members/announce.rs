@@ -19,7 +19,8 @@ pub(crate) async fn announce_all(db: &Db, stop: &CancellationToken) -> Result<u6
     while !stop.is_cancelled() && db.read(move |tx| has_unannounced(tx, after)).await? {
         let done = match db.write(move |tx| announce(tx, after, BATCH)).await {
             Ok(done) => done,
-            Err(StoreError::DiskLow | StoreError::QueueFull) => break,
+            // Bot events that are there go on meanwhile: their consumer finishes work, which is let through.
+            Err(error) if error.is_transient() => break,
             Err(error) => return Err(error),
         };
         announced += done.announced;

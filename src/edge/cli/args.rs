@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{events, jobs, keys, leads, messages, outbox, tenants, updates, webhooks};
+use super::{events, jobs, keys, leads, members, messages, outbox, tenants, updates, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
@@ -74,6 +74,9 @@ pub(super) enum Verb {
     /// Look after the broker's leads: list, show, retry, export, delete, and test the way to the chat
     #[command(subcommand)]
     Leads(leads::LeadsVerb),
+    /// Look after members: import a file of them, show one
+    #[command(subcommand)]
+    Members(members::MembersVerb),
     /// See tenants, and make one
     #[command(subcommand)]
     Tenants(tenants::TenantsVerb),

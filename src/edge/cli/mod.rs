@@ -12,6 +12,7 @@ mod input;
 mod jobs;
 mod keys;
 mod leads;
+mod members;
 mod messages;
 mod migrate;
 mod moment;

@@ -18,6 +18,11 @@ use crate::edge::http::decode::{JsonBody, NoQuery};
 use crate::edge::http::error::{Fault, Problem};
 use crate::edge::http::openapi::refusals;
 
+/// The number of that text, if it is spelt as numbers are: `+7` and `07` name nobody.
+fn spelt(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|number: &i64| number.to_string() == text)
+}
+
 /// The member of the address.
 pub(super) struct Uid(i64);
 
@@ -26,7 +31,7 @@ impl FromRequestParts<Arc<HttpState>> for Uid {
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<Self, Problem> {
         let Named(text) = Named::from_request_parts(parts, state).await?;
-        let uid: i64 = text.parse().map_err(|_| Problem::no_such("member"))?;
+        let uid = spelt(&text).ok_or_else(|| Problem::no_such("member"))?;
         if uid > 0 {
             return Ok(Self(uid));
         }
@@ -85,7 +90,7 @@ pub(super) async fn show(
     _: NoQuery,
 ) -> Result<Json<MemberForm>, Problem> {
     let nobody = || Problem::no_such("member");
-    let uid: i64 = uid.parse().map_err(|_| nobody())?;
+    let uid = spelt(&uid).ok_or_else(nobody)?;
     let found = state.db.read(move |tx| members::find(tx, uid)).await?;
     Ok(Json(found.ok_or_else(nobody)?.into()))
 }

@@ -180,7 +180,7 @@ async fn a_member_of_another_form_names_its_fault() {
     }
     assert_eq!(members.put(0, json!({})).await.problem(422, "invalid_body"), ["uid"]);
     assert_eq!(members.put(-7, json!({})).await.problem(422, "invalid_body"), ["uid"]);
-    for uid in ["x", "7.0", "9223372036854775808", "%FF"] {
+    for uid in ["x", "7.0", "07", "+7", "9223372036854775808", "%FF"] {
         let answer = members.server.ask(&members.key, "PUT", &format!("/v1/members/{uid}"), Some(&json!({}))).await;
         answer.problem(404, "not_found");
         members.show(uid).await.problem(404, "not_found");
