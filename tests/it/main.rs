@@ -18,6 +18,7 @@ mod config_events;
 mod config_leads;
 mod config_secrets;
 mod consumer;
+mod content_blocks;
 mod crash;
 mod crash_leads;
 mod crash_webhooks;

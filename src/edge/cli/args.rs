@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{events, jobs, keys, leads, messages, outbox, tenants, webhooks};
+use super::{content, events, jobs, keys, leads, messages, outbox, tenants, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
@@ -74,6 +74,9 @@ pub(super) enum Verb {
     /// Look after the broker's leads: list, show, retry, export, delete, and test the way to the chat
     #[command(subcommand)]
     Leads(leads::LeadsVerb),
+    /// Look after the bot's texts: list, show, change, give back, check
+    #[command(subcommand)]
+    Content(content::ContentVerb),
     /// See tenants, and make one
     #[command(subcommand)]
     Tenants(tenants::TenantsVerb),

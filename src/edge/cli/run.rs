@@ -11,7 +11,7 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql};
+use super::{Exit, config, content, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql};
 use super::{tenants, version, webhooks};
 use crate::config::DEFAULT_FILE;
 
@@ -52,6 +52,7 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
         Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
         Verb::Messages(verb) => block_on(messages::run(&location, verb)),
         Verb::Leads(verb) => block_on(leads::run(&location, verb)),
+        Verb::Content(verb) => block_on(content::run(&location, verb)),
         Verb::Tenants(verb) => block_on(tenants::run(&location, verb)),
         Verb::Keys(verb) => block_on(keys::run(&location, verb)),
         Verb::Events(verb) => block_on(events::run(&location, verb)),
