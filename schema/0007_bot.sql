@@ -99,6 +99,9 @@ CREATE INDEX members_unannounced ON members (uid)
      OR (registration_confirmed = 1 AND registered_at IS NULL)
      OR (lp1 = 1 AND lp1_at IS NULL) OR (lp2 = 1 AND lp2_at IS NULL);
 
+-- Whose preview a chat is: a redeemed link takes it from everybody else.
+CREATE INDEX members_preview ON members (preview_telegram_id) WHERE preview_telegram_id IS NOT NULL;
+
 -- Whoever emits such an event by hand has told of it: the member's own change is then no second one.
 CREATE TRIGGER members_told AFTER INSERT ON bot_event_outbox
 WHEN NEW.magnet_uid IS NOT NULL AND NEW.event_type IN ('wallet_connected', 'registered', 'status_nft_activated')

@@ -741,6 +741,8 @@ CREATE TABLE members (
   registration_confirmed INTEGER NOT NULL DEFAULT 0 CHECK (registration_confirmed IN (0, 1))
 , preview_at INTEGER, wallet_connected_at INTEGER, registered_at INTEGER, lp1_at INTEGER, lp2_at INTEGER, updated_at INTEGER) STRICT;
 
+CREATE INDEX members_preview ON members (preview_telegram_id) WHERE preview_telegram_id IS NOT NULL;
+
 CREATE INDEX members_unannounced ON members (uid)
   WHERE (addr IS NOT NULL AND addr <> '' AND wallet_connected_at IS NULL)
      OR (registration_confirmed = 1 AND registered_at IS NULL)

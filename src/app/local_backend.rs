@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use url::Url;
 
-use crate::backend::{self, Acknowledged, Retry, page};
+use crate::backend::{self, Acknowledged, Retry, connect, members, page};
 use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
 use crate::kernel::store::{Db, StoreError, Tx};
 use crate::onboarding::{Backend, BackendError, Fate, Finished, PageEvent};
@@ -15,7 +15,6 @@ pub(crate) const LOCAL: &str = "local";
 pub(crate) struct LocalBackend {
     db: Db,
     /// What connect links lead to.
-    #[expect(dead_code, reason = "no connect link is made yet")]
     site_url: Option<Url>,
 }
 
@@ -91,23 +90,28 @@ impl Backend for LocalBackend {
         backend::store_notification(tx, notification)
     }
 
-    fn find_leader<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_leader<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        let code = code.to_owned();
+        async move { Ok(self.db.read(move |tx| members::find_by_link(tx, &code)).await?) }.boxed()
     }
 
-    fn find_account(&self, _: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_account(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        async move { Ok(self.db.read(move |tx| members::find_by_chat(tx, telegram_id)).await?) }.boxed()
     }
 
-    fn find_state(&self, _: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_state(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        async move { Ok(self.db.read(move |tx| members::state_of(tx, telegram_id)).await?) }.boxed()
     }
 
-    fn connect_link(&self, _: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn connect_link(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        async move {
+            let Some(site) = self.site_url.clone() else { return Ok(None) };
+            Ok(Some(self.db.write(move |tx| connect::mint(tx, telegram_id, &site)).await?))
+        }
+        .boxed()
     }
 
-    fn bind(&self, _: &Tx<'_>, _: i64, _: i64) -> Result<Option<Bound>, StoreError> {
-        Ok(Some(Bound::Refused))
+    fn bind(&self, tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<Bound>, StoreError> {
+        backend::bind(tx, telegram_id, uid).map(Some)
     }
 }

@@ -37,7 +37,6 @@ pub(crate) use events::check;
 use local_backend::LocalBackend;
 use passes::Beat;
 pub(crate) use passes::{Again, Pass};
-use updates::Updates;
 use watch::Watch;
 pub(crate) use webhooks::Webhooks;
 
@@ -49,8 +48,10 @@ pub(crate) struct App {
     /// What a remote backend is called for; none if events come from this file.
     calls: Option<Calls>,
     sender: Option<Sender>,
+    /// How long the number of a handled update is kept.
+    updates_retention: Duration,
     /// Who handles updates; none if the bot is off.
-    updates: Option<Updates>,
+    updates: Option<onboarding::updates::Worker>,
     /// What is sent to many; nothing if the bot is off.
     bulk: Option<Bulk>,
     relay: Relay,
@@ -155,6 +156,7 @@ impl App {
             consumer,
             calls,
             sender,
+            updates_retention: config.telegram.updates_retention,
             updates,
             bulk,
             relay,
@@ -223,6 +225,26 @@ impl App {
             }
             chat.smoke_passed_at().is_none()
         })
+    }
+
+    /// What is known of the token, for whoever speaks with Telegram besides the sender.
+    pub(crate) fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// Whether somebody handles updates here.
+    pub(crate) fn has_conversation(&self) -> bool {
+        self.updates.is_some()
+    }
+
+    /// How long the number of a handled update is kept.
+    pub(crate) fn updates_retention(&self) -> Duration {
+        self.updates_retention
+    }
+
+    /// What a person should know of updates.
+    pub(crate) fn advice_on_updates(&self) -> Option<String> {
+        self.watch.advice_on_updates()
     }
 
     /// Whether Telegram accepts the token; `None` without one.

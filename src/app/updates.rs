@@ -5,11 +5,9 @@ use std::sync::Arc;
 use crate::chat::Reader;
 use crate::kernel::store::Db;
 use crate::onboarding::dialog::Dialog;
-
-/// The worker of a process. There is none yet: this build stores no updates.
-pub(super) enum Updates {}
+use crate::onboarding::updates::Worker;
 
 /// The worker; none without a conversation, or without anybody who reads updates.
-pub(super) fn open(_: &Db, _: Option<&Arc<Dialog>>, _: Option<Arc<dyn Reader>>) -> Option<Updates> {
-    None
+pub(super) fn open(db: &Db, dialog: Option<&Arc<Dialog>>, reader: Option<Arc<dyn Reader>>) -> Option<Worker> {
+    Some(Worker::new(db.clone(), Arc::clone(dialog?), reader?))
 }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::chat::inbox::{Stats, stats};
 use crate::kernel::store::{Db, Tx};
 use crate::outbox::health::{Health as Relayed, health as relayed};
 use crate::webhooks::health::{Health as Delivered, health as delivered};
@@ -21,6 +22,7 @@ pub(super) struct Watch(Mutex<Option<(Instant, Seen)>>);
 struct Seen {
     events: Relayed,
     webhooks: Delivered,
+    updates: Stats,
 }
 
 impl Watch {
@@ -30,7 +32,8 @@ impl Watch {
         if self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_fresh) {
             return;
         }
-        let look = |tx: &Tx<'_>| Ok::<_, Error>(Seen { events: relayed(tx)?, webhooks: delivered(tx)? });
+        let look =
+            |tx: &Tx<'_>| Ok::<_, Error>(Seen { events: relayed(tx)?, webhooks: delivered(tx)?, updates: stats(tx)? });
         match db.read(look).await {
             Ok(seen) => *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), seen)),
             Err(error) => tracing::debug!(%error, "what waits to be relayed and sent could not be counted"),
@@ -50,6 +53,13 @@ impl Watch {
             ));
         }
         (events.failed > 0).then(|| GIVEN_UP.to_owned())
+    }
+
+    /// What a person should know of updates.
+    pub(super) fn advice_on_updates(&self) -> Option<String> {
+        let dead = self.seen().updates.dead;
+        let are = if dead == 1 { "update is" } else { "updates are" };
+        (dead > 0).then(|| format!("{dead} {are} dead; see `pillarbox updates list --state dead`"))
     }
 
     /// What a person should know of webhooks.

@@ -3,7 +3,7 @@
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings};
 
-use super::sql::plans;
+use super::{connect, sql};
 
 fn settings() -> Settings {
     Settings::small()
@@ -13,7 +13,7 @@ fn settings() -> Settings {
 async fn every_repeated_statement_uses_the_index_made_for_it() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(dir.path(), Role::Owner("test"), &settings(), Clock::stopped_at(1), vec![]).unwrap();
-    for (name, statement, indexes) in plans() {
+    for (name, statement, indexes) in sql::plans().into_iter().chain(connect::plans()) {
         let plan = db.read(move |tx| tx.plan(statement)).await.unwrap();
         for index in indexes {
             assert!(plan.contains(index), "{name} does not use {index}: {plan}");

@@ -35,7 +35,6 @@ mod access;
 #[expect(dead_code, reason = "broadcasts look at all of it, and there are none yet")]
 mod addressee;
 pub(crate) mod inbox;
-#[expect(dead_code, reason = "the worker of updates reads them, and there is none yet")]
 mod input;
 mod kind;
 mod limiter;
@@ -53,7 +52,7 @@ mod withdraw;
 
 pub(crate) use access::Access;
 pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
-pub(crate) use input::{Author, Input, Membership, Place, Reader, What};
+pub(crate) use input::{Author, Input, Membership, Place, Reader, Unreadable, What};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
 pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};

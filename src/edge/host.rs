@@ -1,7 +1,7 @@
 //! A running server: the store, the app, its jobs and its HTTP surface, begun and ended in order.
 //!
 //! **Start.** The listener is bound first, so that a taken port is an error before anything is opened; then the store,
-//! the app (which recovers what an earlier process left in flight), the surface, the jobs.
+//! the app (which recovers what an earlier process left in flight), the surface, the jobs, and last the intake of updates.
 //!
 //! **End.** One token stops intake and the taking of new work at the same moment. Requests and passes in hand then have
 //! `http.shutdown_timeout` to end; what has not ended by then is found at the next start by its lease. The store closes
@@ -9,7 +9,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::backend::RemoteBackend;
 use super::http::{self, HttpState, ReadyCheck, WebhookTools};
 use super::jobs::Driver;
-use super::telegram::{Client, TelegramSettings};
+use super::telegram::{Client, Intake, IntakeHealth, IntakeParts, TelegramSettings, UpdateReader};
 use crate::app::{App, Parts, Webhooks};
 use crate::chat::Messenger;
 use crate::config::{Config, EventSource, TelegramConfig};
@@ -50,6 +50,7 @@ pub(crate) struct Host {
     config: Config,
     app: Arc<App>,
     driver: Arc<Driver>,
+    intake: Option<Intake>,
     listener: TcpListener,
     metrics: PrometheusHandle,
     stop: CancellationToken,
@@ -64,7 +65,8 @@ impl Host {
         let HostParts { config, db, listener, metrics, stop } = parts;
         let app = Arc::new(assemble(&config, db, stop.clone()).await?);
         let driver = Driver::new(Arc::clone(&app));
-        Ok(Self { config, app, driver, listener, metrics, stop })
+        let intake = open_intake(&config.telegram, &app)?;
+        Ok(Self { config, app, driver, intake, listener, metrics, stop })
     }
 
     /// What whoever installed this should still do, besides what the configuration's warnings say.
@@ -88,14 +90,15 @@ impl Host {
 
     /// Serves until the stop token is cancelled, and ends in order.
     pub(crate) async fn run(self, others: http::Router) {
-        let Self { config, app, driver, listener, metrics, stop } = self;
+        let Self { config, app, driver, intake, listener, metrics, stop } = self;
         let Config { bot, events, http, leads, .. } = &config;
         let sections = http::Sections { bot, events, http, leads };
         let Webhooks { egress, vault, transport } = app.webhooks().clone();
         let webhooks = WebhookTools { egress, vault, transport };
         let mut state = HttpState::new(app.db().clone(), &sections, webhooks, metrics.clone());
         state.hands = app.lead_hands().clone();
-        state.checks = checks(&app);
+        state.checks = checks(&app, intake.as_ref().map(Intake::health));
+        state.door = intake.as_ref().and_then(Intake::door);
         let limits = state.limits;
         let surface = http::serve(listener, http::router(state, others), limits, stop.clone());
         let tidying = tokio::spawn(http::keep_metrics_tidy(metrics));
@@ -103,12 +106,17 @@ impl Host {
             driver.run(stop.clone()).await;
             app.drain().await;
         };
+        let hearing = async {
+            if let Some(intake) = intake {
+                intake.run(stop.clone()).await;
+            }
+        };
         let overdue = async {
             stop.cancelled().await;
             tokio::time::sleep(config.http.shutdown_timeout.saturating_sub(CLOSING)).await;
         };
         tokio::select! {
-            _ = async { tokio::join!(surface, working) } => {}
+            _ = async { tokio::join!(surface, working, hearing) } => {}
             () = overdue => tracing::warn!("work in hand was cut off by the shutdown; the next start takes it up"),
         }
         tidying.abort();
@@ -134,7 +142,8 @@ pub(crate) async fn assemble(config: &Config, db: Db, stop: CancellationToken) -
         }
         EventSource::Local | EventSource::Off => None,
     };
-    Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, reader: None, stop }).await?)
+    Ok(App::build(config, Parts { db, messenger, lead_messenger, remote, reader: Some(Arc::new(UpdateReader)), stop })
+        .await?)
 }
 
 /// Whoever delivers notifications of leads, with the patience that is meant for them; none without a token.
@@ -159,12 +168,24 @@ fn messenger_for(
     Ok(Some(Arc::new(Client::new(&settings).context("telegram")?)))
 }
 
-fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
+/// Whoever takes updates in; none when they are off. Without a conversation nobody would handle what comes.
+fn open_intake(telegram: &TelegramConfig, app: &App) -> anyhow::Result<Option<Intake>> {
+    let parts = IntakeParts { db: app.db(), telegram, access: Arc::clone(app.access()) };
+    let intake = Intake::open(&parts).context("telegram")?;
+    if intake.is_some() && !app.has_conversation() {
+        tracing::warn!("telegram.updates is set and bot.event_source is off: updates are left at Telegram");
+        return Ok(None);
+    }
+    Ok(intake)
+}
+
+fn checks(app: &Arc<App>, intake: Option<Arc<IntakeHealth>>) -> Vec<ReadyCheck> {
     let consumer = Arc::clone(app);
     let telegram = Arc::clone(app);
     let events = Arc::clone(app);
     let leads = Arc::clone(app);
     let webhooks = Arc::clone(app);
+    let updates = Arc::clone(app);
     let disk = app.db().clone();
     vec![
         ReadyCheck::new("disk", move || match disk.is_low_on_disk() {
@@ -181,6 +202,11 @@ fn checks(app: &Arc<App>) -> Vec<ReadyCheck> {
             Some(false) => Err("Telegram does not accept the token; see telegram.token".to_owned()),
             _ => Ok(()),
         }),
+        ReadyCheck::new("updates", move || match &intake {
+            Some(intake) => intake.verdict(Instant::now()),
+            None => Ok(()),
+        }),
+        ReadyCheck::advice("bot", move || updates.advice_on_updates()),
         ReadyCheck::advice("events", move || events.advice_on_events()),
         ReadyCheck::advice("leads", move || {
             let nobody = leads.leads_config().is_silent().then_some(NOBODY_IS_TOLD);

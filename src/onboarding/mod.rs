@@ -41,7 +41,6 @@ pub(crate) mod reminders;
 #[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod screens;
 mod sql;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod updates;
 
 pub(crate) use consumer::Consumer;
@@ -77,7 +76,6 @@ pub(crate) enum Error {
     Content(String),
     /// The backend could not be asked. That is no attempt: the chat waits for it.
     #[error(transparent)]
-    #[expect(dead_code, reason = "no update is handled yet")]
     Backend(BackendError),
     /// A message was refused by the send queue.
     #[error("the message could not be queued")]
@@ -89,7 +87,6 @@ pub(crate) enum Error {
 
 impl Error {
     /// The reason as the inbox keeps it: a short word, without personal data.
-    #[expect(dead_code, reason = "no update is handled yet")]
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Content(_) => "content",

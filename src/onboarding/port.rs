@@ -143,7 +143,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
 
 /// A backend elsewhere, which is written to by calls of their own.
 pub(crate) trait Remote: Backend {
-    /// Makes one call once. An error that leaves the outcome open is [`BackendError::Unreachable`] like any other: a
+    /// Makes one call once; what became of a binding, for a call that asks for one. An error that leaves the outcome open is [`BackendError::Unreachable`] like any other: a
     /// call is repeated until it is answered.
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<(), BackendError>>;
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Option<Bound>, BackendError>>;
 }

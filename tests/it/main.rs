@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
+mod binding;
+mod bot_reach;
 mod cli;
 mod cli_deliveries;
 mod cli_events;
@@ -19,6 +21,7 @@ mod config_leads;
 mod config_secrets;
 mod consumer;
 mod content_blocks;
+mod conversations;
 mod crash;
 mod crash_leads;
 mod crash_webhooks;
@@ -37,6 +40,7 @@ mod jobs;
 mod leads_fixtures;
 mod leads_notify;
 mod leads_privacy;
+mod members;
 mod opening;
 mod order;
 mod order_local;

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Again, Pass};
 use crate::app::App;
+use crate::backend::members;
 use crate::onboarding::prune;
 use crate::outbox;
 use crate::webhooks;
@@ -22,15 +23,22 @@ impl App {
         Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
     }
 
-    /// Hands due bot events to the bot.
+    /// Tells of what members have reached that other programs wrote, and hands due bot events to the bot.
     ///
     /// # Errors
     /// The backend's or the store's.
     pub(crate) async fn poll_bot_outbox(&self) -> anyhow::Result<Pass> {
-        let Some(consumer) = &self.consumer else { return Ok(Pass::off()) };
+        let announced = members::announce_all(&self.db, &self.stop).await?;
+        let Some(consumer) = &self.consumer else {
+            return Ok(if announced == 0 { Pass::off() } else { Pass::later(json!({ "announced": announced })) });
+        };
         let report = consumer.run_once(|| self.polled.beat()).await?;
         let again = if report.more { Again::Now } else { Again::Later };
-        Ok(Pass { counts: json!({ "processed": report.processed, "failed": report.failed }), again })
+        let mut counts = json!({ "processed": report.processed, "failed": report.failed });
+        if announced > 0 {
+            counts["announced"] = json!(announced);
+        }
+        Ok(Pass { counts, again })
     }
 
     /// Announces leads that other programs stored, and tells the broker's chat of those that it has not been told of.

@@ -22,7 +22,12 @@ pub(crate) struct Pass {
 impl Pass {
     /// Of a job that this configuration has nothing to do for.
     fn off() -> Self {
-        Self { counts: json!({ "off": true }), again: Again::Later }
+        Self::later(json!({ "off": true }))
+    }
+
+    /// What was done, and nothing more is due.
+    fn later(counts: serde_json::Value) -> Self {
+        Self { counts, again: Again::Later }
     }
 }
 

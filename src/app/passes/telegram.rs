@@ -11,10 +11,10 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn handle_updates(&self) -> anyhow::Result<Pass> {
-        match &self.updates {
-            None => Ok(Pass::off()),
-            Some(updates) => match *updates {},
-        }
+        let Some(updates) = &self.updates else { return Ok(Pass::off()) };
+        let report = updates.run_once(&self.stop).await?;
+        let counts = json!({ "handled": report.handled, "again": report.again, "dead": report.dead });
+        Ok(Pass { counts, again: report.next.map_or(Again::Later, Again::At) })
     }
 
     /// Sends what may be sent now.
@@ -32,13 +32,19 @@ impl App {
         Ok(Pass { counts, again })
     }
 
-    /// Waits for messages and webhooks that are being sent, no longer than a send may take.
+    /// Waits for updates that are being handled, and for messages and webhooks that are being sent, no longer than each
+    /// may take.
     pub(crate) async fn drain(&self) {
+        let updates = async {
+            if let Some(updates) = &self.updates {
+                updates.drain().await;
+            }
+        };
         let messages = async {
             if let Some(sender) = &self.sender {
                 sender.drain().await;
             }
         };
-        tokio::join!(messages, self.deliverer.drain());
+        tokio::join!(updates, messages, self.deliverer.drain());
     }
 }

@@ -1,8 +1,11 @@
-//! Every statement on `bot_event_outbox`, its lanes and `web_notifications`; nobody else touches these tables.
+//! Every statement on `bot_event_outbox`, its lanes, `members`, `member_imports` and `web_notifications`; nobody else
+//! touches these tables.
 
 mod events;
+mod imports;
 mod lanes;
 mod lists;
+mod members;
 
 use rusqlite::named_params;
 
@@ -10,9 +13,16 @@ pub(super) use events::{
     Failure, abandon, close_all_handled, close_handled, dead_letter, due_page, find_by_dedup_key, find_state, insert,
     is_head, lease, put_off, release_lease, renew_lease, reopen,
 };
+pub(super) use imports::{
+    advance_import, delete_import, delete_old_imports, find_import, finish_import, insert_import,
+};
 pub(super) use lanes::{add_missing_lanes, has_missing_lane, has_stray_lane, remove_stray_lanes};
 pub(super) use lists::{
     count_abandoned, count_dead, count_open, count_waiting, find_row, list, newest_event, oldest_open, waiting,
+};
+pub(super) use members::{
+    find_member, find_uid_by_chat, find_uid_by_link, mark_previewed, mark_told, move_preview, promote_preview,
+    set_preview, unannounced_members, upsert_member,
 };
 
 use crate::kernel::contract::WebNotification;
@@ -61,5 +71,9 @@ pub(super) fn plans() -> Vec<(&'static str, &'static str, &'static [&'static str
         ("oldest open", lists::OLDEST_OPEN, &["bot_event_outbox_waiting"]),
         ("waiting subjects", lists::COUNT_WAITING, &["USING PRIMARY KEY"]),
         ("dedup key", events::BY_DEDUP_KEY, &["bot_event_outbox_emitted_once"]),
+        ("link", members::BY_LINK, &["sqlite_autoindex_members_1"]),
+        ("chat", members::BY_CHAT, &["sqlite_autoindex_members_2"]),
+        ("unannounced members", members::UNANNOUNCED, &["members_unannounced"]),
+        ("preview of others", members::MOVE_PREVIEW, &["members_preview"]),
     ]
 }

@@ -41,6 +41,11 @@ const METHODS: [(&str, Method); 10] = [
 ];
 
 impl Method {
+    /// Whether a bot calls it all the time, whatever anybody does.
+    pub(super) fn is_of_the_intake(self) -> bool {
+        matches!(self, Self::GetUpdates | Self::GetWebhookInfo)
+    }
+
     /// The real server lower-cases names before it looks; teloxide relies on it.
     pub(super) fn find(name: &str) -> Option<Self> {
         METHODS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, method)| *method)

@@ -1,7 +1,7 @@
 //! `/dev/telegram/*`: see what was accepted, send updates as a person would, make the Bot API fail.
 
 use axum::extract::State;
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,8 @@ const LONGEST_PAGE: usize = 1000;
 pub(super) fn router() -> Router<Fake> {
     Router::new()
         .route("/dev/telegram/messages", get(messages).delete(forget))
-        .route("/dev/telegram/updates", post(update))
+        .route("/dev/telegram/answers", get(answers))
+        .route("/dev/telegram/updates", get(queued).post(update))
         .route("/dev/telegram/faults", get(faults).post(arm).delete(disarm))
         .method_not_allowed_fallback(Problem::wrong_method)
 }
@@ -61,6 +62,22 @@ fn shown(accepted: &Accepted) -> Value {
 async fn forget(State(fake): State<Fake>) -> Result<Json<Value>, Problem> {
     fake.kept().commit(Entry::Forgotten).map_err(|error| Problem::not_written(&error))?;
     Ok(Json(json!({})))
+}
+
+/// The taps that were answered.
+async fn answers(State(fake): State<Fake>) -> Json<Value> {
+    let kept = fake.kept();
+    let shown = kept.world.answers().iter().map(|answer| {
+        json!({"callback_query_id": answer.callback_query_id, "text": answer.text, "answered_at": rfc3339(answer.at)})
+    });
+    Json(json!({"answers": shown.collect::<Vec<_>>()}))
+}
+
+/// The updates that nobody has taken yet.
+async fn queued(State(fake): State<Fake>) -> Json<Value> {
+    let kept = fake.kept();
+    let updates: Vec<_> = kept.world.queue.iter().map(|queued| queued.update.clone()).collect();
+    Json(json!({"updates": updates}))
 }
 
 async fn update(
@@ -113,7 +130,7 @@ impl Fake {
         let update_id = given.unwrap_or_else(|| kept.world.next_update_id());
         let queued = kept.world.wants(&kind);
         update.insert("update_id".into(), update_id.into());
-        let entry = Entry::Update { update_id, queued, update: Value::Object(update) };
+        let entry = Entry::Update { update_id, queued, update: Value::Object(update), at: self.0.clock.now() };
         kept.commit(entry).map_err(|error| Problem::not_written(&error))?;
         drop(kept);
         self.wake();

@@ -16,7 +16,7 @@ use crate::dev::problem::Problem;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Fault {
-    /// Only this method, in any case; absent means all.
+    /// Only this method, in any case; absent means all but those that a bot calls by itself to hear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     method: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,11 @@ impl Fault {
     }
 
     fn matches(&self, method: Method, chat_id: Option<i64>) -> bool {
-        let of_method = self.method.as_deref().is_none_or(|name| Method::find(name) == Some(method));
+        let of_method = match self.method.as_deref() {
+            Some(name) => Method::find(name) == Some(method),
+            // A bot that polls would take it before whatever it is meant for.
+            None => !method.is_of_the_intake(),
+        };
         of_method && self.chat_id.is_none_or(|wanted| chat_id == Some(wanted))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::params::Params;
 use super::refusal::Refusal;
-use super::world::{Accepted, Content, Entry};
+use super::world::{Accepted, Content, Entry, TapAnswer};
 use super::{Fake, bot_user, html, markup};
 
 /// Unicode scalars of visible text. The documentation does not say of what; a probe of the real server counted these
@@ -15,6 +15,9 @@ const LONGEST_TEXT: usize = 4096;
 
 /// Characters of an answer to a tap.
 const LONGEST_TAP_ANSWER: usize = 200;
+
+/// How long the server waits for an answer to a tap.
+const TAP_LASTS_MS: i64 = 150_000;
 
 impl Fake {
     pub(super) fn send_message(&self, params: &Params) -> Result<Value, Refusal> {
@@ -66,12 +69,16 @@ impl Fake {
 
     pub(super) fn answer_callback_query(&self, params: &Params) -> Result<Value, Refusal> {
         let id = params.text("callback_query_id").unwrap_or_default();
-        if !self.kept().world.has_tap(&id) {
+        let mut kept = self.kept();
+        let at = self.0.clock.now();
+        if kept.world.find_tap(&id).is_none_or(|tapped| at.saturating_sub(tapped) > TAP_LASTS_MS) {
             return Err(Refusal::bad_request("query is too old and response timeout expired or query ID is invalid"));
         }
-        if params.text("text").is_some_and(|text| text.chars().count() > LONGEST_TAP_ANSWER) {
+        let text = params.text("text");
+        if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TAP_ANSWER) {
             return Err(Refusal::bad_request("MESSAGE_TOO_LONG"));
         }
+        kept.accept(Entry::Answered(TapAnswer { callback_query_id: id, text, at }))?;
         Ok(true.into())
     }
 }

@@ -12,7 +12,8 @@
 //!
 //! **Windows.** See `dev`: the log is written before the answer.
 //!
-//! **Not here.** Rate limits (arm a 429), expiry of queued updates (24 h, taps 150 s), entities of Markdown (the text is
+//! **Not here.** Rate limits (arm a 429), expiry of queued updates (24 h; a tap that is older than 150 s cannot be
+//! answered, but it comes), entities of Markdown (the text is
 //! taken as it is), one webhook queue per chat (here one for all), basic-group rights.
 
 mod call;

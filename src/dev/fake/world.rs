@@ -1,6 +1,6 @@
 //! What the fake remembers, as the sum of its log: messages, the update queue, subscriptions, webhook, commands.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub(super) enum Entry {
         update_id: u64,
         queued: bool,
         update: Value,
+        /// When the person did it, by the fake's clock.
+        #[serde(default)]
+        at: UnixMs,
     },
     /// `getUpdates` with an offset: all below are taken away.
     ConfirmedBelow {
@@ -47,6 +50,17 @@ pub(super) enum Entry {
         scope: String,
         commands: Value,
     },
+    /// A tap was answered: its button no longer spins.
+    Answered(TapAnswer),
+}
+
+/// An answer to a tap as the fake accepted it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct TapAnswer {
+    pub(super) callback_query_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    pub(super) at: UnixMs,
 }
 
 /// A message as the fake accepted it.
@@ -98,7 +112,9 @@ pub(super) struct World {
     /// The newest content of every message ever sent.
     contents: HashMap<(i64, i64), Arc<Accepted>>,
     pub(super) queue: VecDeque<Queued>,
-    taps: HashSet<String>,
+    /// When each button was pressed.
+    taps: HashMap<String, UnixMs>,
+    answers: Vec<TapAnswer>,
     pub(super) allowed: Vec<String>,
     pub(super) webhook: Option<Webhook>,
     commands: HashMap<String, Value>,
@@ -110,7 +126,7 @@ impl World {
         match entry {
             Entry::Message(accepted) => self.keep(accepted),
             Entry::Forgotten => self.log.clear(),
-            Entry::Update { update_id, queued, update } => self.enqueue(update_id, queued, update),
+            Entry::Update { update_id, queued, update, at } => self.enqueue(update_id, queued, update, at),
             Entry::ConfirmedBelow { update_id } => self.queue.retain(|queued| queued.update_id >= update_id),
             Entry::KeptLast { count } => {
                 self.queue.drain(..self.queue.len().saturating_sub(count));
@@ -121,6 +137,7 @@ impl World {
             Entry::Commands { scope, commands } => {
                 self.commands.insert(scope, commands);
             }
+            Entry::Answered(answer) => self.answers.push(answer),
         }
     }
 
@@ -131,11 +148,11 @@ impl World {
         self.log.push(accepted);
     }
 
-    fn enqueue(&mut self, update_id: u64, queued: bool, update: Value) {
+    fn enqueue(&mut self, update_id: u64, queued: bool, update: Value, at: UnixMs) {
         self.last_update_id = self.last_update_id.max(update_id);
         self.updates += 1;
         if let Some(id) = update.pointer("/callback_query/id").and_then(Value::as_str) {
-            self.taps.insert(id.to_owned());
+            self.taps.insert(id.to_owned(), at);
         }
         if queued {
             self.queue.push_back(Queued { sequence: self.updates, update_id, update });
@@ -166,9 +183,14 @@ impl World {
         self.log[start..].iter().filter(of_chat).take(limit).cloned().collect()
     }
 
-    /// Whether a person has tapped a button with this query id.
-    pub(super) fn has_tap(&self, callback_query_id: &str) -> bool {
-        self.taps.contains(callback_query_id)
+    /// When a person pressed the button with this query id.
+    pub(super) fn find_tap(&self, callback_query_id: &str) -> Option<UnixMs> {
+        self.taps.get(callback_query_id).copied()
+    }
+
+    /// The taps that were answered, oldest first.
+    pub(super) fn answers(&self) -> &[TapAnswer] {
+        &self.answers
     }
 
     /// Whether the bot asked for this kind of update; the list stays until it is given anew, and empty means the default.

@@ -7,11 +7,12 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::ClientError;
-use super::wire::{AckBody, Page, Reasons, read_page};
+use super::wire::{AccountBody, AckBody, LeaderBody, Page, Reasons, read_answer, read_page};
 use crate::config::RemoteBackend;
-use crate::kernel::contract::{TAKES_REASONS, WebNotification};
+use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, TAKES_REASONS, WebNotification};
 use crate::kernel::loopback::is_loopback;
 use crate::onboarding::BackendError;
 
@@ -22,6 +23,9 @@ const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
 const IDLE: Duration = Duration::from_secs(4);
 /// The code of an attempt that certainly had no effect.
 pub(super) const NO_CONNECTION: &str = "no_connection";
+
+/// The code of a backend that knows no site.
+const NO_SITE: &str = "site_url_not_set";
 
 pub(super) struct Client {
     http: reqwest::Client,
@@ -83,6 +87,57 @@ impl Client {
                 post(&WebNotification { dedup_key: None, ..notification.clone() }).await.map(|_| ())
             }
             answered => answered.map(|_| ()),
+        }
+    }
+
+    /// `GET /bot/leader/resolve`.
+    pub(super) async fn leader(&self, code: &str) -> Result<Option<Leader>, BackendError> {
+        let mut url = self.url(&["bot", "leader", "resolve"]);
+        url.query_pairs_mut().append_pair("code", code);
+        let found: Option<LeaderBody> = self.find(Method::GET, url).await?;
+        Ok(found.map(|leader| leader.into_leader(code)))
+    }
+
+    /// `GET /auth/check-account-by-telegram/{id}`.
+    pub(super) async fn account(&self, telegram_id: i64) -> Result<Option<i64>, BackendError> {
+        let url = self.url(&["auth", "check-account-by-telegram", &telegram_id.to_string()]);
+        let found: Option<AccountBody> = self.find(Method::GET, url).await?;
+        found.map_or(Ok(None), AccountBody::into_uid)
+    }
+
+    /// `GET /bot/user/state`.
+    pub(super) async fn state(&self, telegram_id: i64) -> Result<Option<MemberState>, BackendError> {
+        let mut url = self.url(&["bot", "user", "state"]);
+        url.query_pairs_mut().append_pair("telegramId", &telegram_id.to_string());
+        self.find(Method::GET, url).await
+    }
+
+    /// `POST /bot/telegram/connect-link`; `None` from a backend that knows no site.
+    pub(super) async fn connect_link(&self, telegram_id: i64) -> Result<Option<ConnectLink>, BackendError> {
+        let url = self.url(&["bot", "telegram", "connect-link"]);
+        let body = json!({ "telegramId": telegram_id.to_string() });
+        match self.send(self.http.request(Method::POST, url).json(&body)).await {
+            Err(BackendError::Unreachable(code)) if code.ends_with(NO_SITE) => Ok(None),
+            answered => Ok(Some(read_answer(&answered?.body?)?)),
+        }
+    }
+
+    /// `POST /bot/telegram/bind`. Whoever repeats it is told the same, so nothing is lost with an answer.
+    pub(super) async fn bind(&self, telegram_id: i64, uid: i64) -> Result<Bound, BackendError> {
+        let url = self.url(&["bot", "telegram", "bind"]);
+        let body = json!({ "telegramId": telegram_id.to_string(), "magnetUid": uid });
+        match self.send(self.http.request(Method::POST, url).json(&body)).await {
+            Ok(_) => Ok(Bound::Now),
+            Err(BackendError::Refused(code)) if code.starts_with("http_409") => Ok(Bound::Refused),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is at this address; `None` if there is nothing.
+    async fn find<T: for<'de> Deserialize<'de>>(&self, method: Method, url: Url) -> Result<Option<T>, BackendError> {
+        match self.send(self.http.request(method, url)).await {
+            Err(BackendError::Refused(code)) if code.starts_with("http_404") => Ok(None),
+            answered => Ok(Some(read_answer(&answered?.body?)?)),
         }
     }
 

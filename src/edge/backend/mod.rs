@@ -199,31 +199,34 @@ impl Backend for RemoteBackend {
         calls::request(tx, &self.source, notification)
     }
 
-    fn find_leader<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_leader<'a>(&'a self, code: &'a str) -> BoxFuture<'a, Result<Option<Leader>, BackendError>> {
+        self.client.leader(code).boxed()
     }
 
-    fn find_account(&self, _: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_account(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<i64>, BackendError>> {
+        self.client.account(telegram_id).boxed()
     }
 
-    fn find_state(&self, _: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn find_state(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<MemberState>, BackendError>> {
+        self.client.state(telegram_id).boxed()
     }
 
-    fn connect_link(&self, _: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
-        async { Err(BackendError::Refused("not_here".to_owned())) }.boxed()
+    fn connect_link(&self, telegram_id: i64) -> BoxFuture<'_, Result<Option<ConnectLink>, BackendError>> {
+        self.client.connect_link(telegram_id).boxed()
     }
 
-    fn bind(&self, _: &Tx<'_>, _: i64, _: i64) -> Result<Option<Bound>, StoreError> {
-        Ok(Some(Bound::Refused))
+    fn bind(&self, tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<Bound>, StoreError> {
+        calls::request_bind(tx, &self.source, telegram_id, uid).map(|()| None)
     }
 }
 
 impl Remote for RemoteBackend {
-    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<(), BackendError>> {
+    fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Result<Option<Bound>, BackendError>> {
         match call {
-            Call::Notification(notification) => self.client.notify(notification).boxed(),
+            Call::Notification(notification) => {
+                async move { self.client.notify(notification).await.map(|()| None) }.boxed()
+            }
+            Call::Bind(bind) => async move { self.client.bind(bind.telegram_id, bind.uid).await.map(Some) }.boxed(),
         }
     }
 }

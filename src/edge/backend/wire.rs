@@ -9,7 +9,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::kernel::clock::parse_rfc3339;
-use crate::kernel::contract::{BotEvent, Payload};
+use crate::kernel::contract::{BotEvent, Leader, Payload};
 use crate::onboarding::{BackendError, Finished};
 
 /// The most events that a page may have, whatever was asked for (contract: `BOT_OUTBOX_MAX_PENDING_LIMIT`).
@@ -137,15 +137,59 @@ fn parse<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, BackendError> {
         if error.inner().is_data() {
             outside(format!("`{}` is not valid", error.path()))
         } else {
-            outside("a page that is not JSON")
+            outside("an answer that is not JSON")
         }
     })?;
-    from.end().map_err(|_| outside("a page that is not JSON"))?;
+    from.end().map_err(|_| outside("an answer that is not JSON"))?;
     Ok(parsed)
 }
 
 fn outside(what: impl Into<String>) -> BackendError {
     BackendError::Contract(what.into())
+}
+
+/// Reads an answer of any of the contract's forms; what a backend adds to it is not looked at.
+///
+/// # Errors
+/// [`BackendError::Contract`], which names the place.
+pub(super) fn read_answer<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, BackendError> {
+    parse(body)
+}
+
+/// A member as whoever follows their link sees them.
+#[derive(Deserialize)]
+pub(super) struct LeaderBody {
+    uid: Whole,
+    link: Option<String>,
+    name: Option<String>,
+}
+
+impl LeaderBody {
+    /// The member; one whose link is left out has the one that was asked for.
+    pub(super) fn into_leader(self, code: &str) -> Leader {
+        Leader { uid: self.uid.0, link: self.link.unwrap_or_else(|| code.to_owned()), name: self.name }
+    }
+}
+
+/// Which member a chat is bound to.
+#[derive(Deserialize)]
+pub(super) struct AccountBody {
+    exists: bool,
+    uid: Option<Whole>,
+}
+
+impl AccountBody {
+    /// The member, if there is one.
+    ///
+    /// # Errors
+    /// [`BackendError::Contract`] if there is one without an id.
+    pub(super) fn into_uid(self) -> Result<Option<i64>, BackendError> {
+        match (self.exists, self.uid) {
+            (false, _) => Ok(None),
+            (true, Some(Whole(uid))) => Ok(Some(uid)),
+            (true, None) => Err(outside("`uid` is missing")),
+        }
+    }
 }
 
 /// An acknowledgement.

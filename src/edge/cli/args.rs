@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{content, events, jobs, keys, leads, messages, outbox, tenants, webhooks};
+use super::{content, events, jobs, keys, leads, messages, outbox, tenants, updates, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
@@ -86,6 +86,9 @@ pub(super) enum Verb {
     /// Look after domain events: list, show, retry, emit; the catalogue of types
     #[command(subcommand)]
     Events(events::EventsVerb),
+    /// Look at updates from Telegram, and have dead ones handled again
+    #[command(subcommand)]
+    Updates(updates::UpdatesVerb),
     /// Look after webhooks: endpoints, deliveries, repairs; sign, verify, and listen beside dev
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksVerb),

@@ -23,6 +23,7 @@ pub(crate) mod serve;
 mod sql;
 mod statement;
 mod tenants;
+mod updates;
 mod version;
 mod webhooks;
 mod whose;

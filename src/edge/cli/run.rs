@@ -12,7 +12,7 @@ use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
 use super::{Exit, config, content, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql};
-use super::{tenants, version, webhooks};
+use super::{tenants, updates, version, webhooks};
 use crate::config::DEFAULT_FILE;
 
 /// Where `fake` keeps its data when nobody says; it reads no configuration.
@@ -56,6 +56,7 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
         Verb::Tenants(verb) => block_on(tenants::run(&location, verb)),
         Verb::Keys(verb) => block_on(keys::run(&location, verb)),
         Verb::Events(verb) => block_on(events::run(&location, verb)),
+        Verb::Updates(verb) => block_on(updates::run(&location, verb)),
         Verb::Webhooks(verb) => block_on(webhooks::run(&location, verb)),
         Verb::Sql(args) => sql::run(&location, args),
         Verb::Version(printed) => version::version(&location, printed),

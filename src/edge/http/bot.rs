@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi::Routes;
-use super::{HttpState, bearer, bot_events, bot_notification};
+use super::{HttpState, bearer, bot_bind, bot_events, bot_lookups, bot_notification};
 
 /// Everything under `/bot`.
 pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
@@ -18,6 +18,10 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
     OpenApiRouter::default()
         .routes(routes!(bot_events::emit))
         .routes(routes!(bot_notification::store))
+        .routes(routes!(bot_lookups::resolve))
+        .routes(routes!(bot_lookups::state))
+        .routes(routes!(bot_bind::bind))
+        .routes(routes!(bot_bind::connect_link))
         .merge(fetched)
         .route_layer(from_fn_with_state(Arc::clone(state), bearer::require))
 }

@@ -14,6 +14,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use super::HttpState;
 use super::openapi::refusals;
 use crate::backend::inspect;
+use crate::chat::inbox;
 use crate::kernel::store::{Db, FILE_NAME, StoreError};
 use crate::leads::NotificationStatus;
 use crate::leads::health::{Health, Queue, health};
@@ -52,6 +53,7 @@ pub(crate) async fn keep_metrics_tidy(handle: PrometheusHandle) {
 
 fn describe() {
     describe_events();
+    describe_updates();
     describe_counter!("pillarbox_http_requests_total", "Requests answered, by method, route and status");
     describe_histogram!("pillarbox_http_request_seconds", "Time until a request was answered");
     describe_gauge!("pillarbox_http_connections", "Connections open when the last one came; 512 is the most");
@@ -64,6 +66,10 @@ fn describe() {
     describe_gauge!("pillarbox_write_queue", "Writes that wait");
     describe_counter!("pillarbox_bot_events_dead_lettered_total", "Bot events that became dead letters");
     describe_counter!("pillarbox_bot_events_abandoned_total", "Bot events that were abandoned");
+    describe_counter!(
+        "pillarbox_members_total",
+        "Members put, by outcome: new, changed or unchanged; announced are those that other programs wrote"
+    );
     describe_gauge!("pillarbox_bot_events_open", "Open bot events; the count stops at 10000");
     describe_gauge!("pillarbox_bot_events_oldest_open_age_seconds", "Age of the oldest open bot event, 0 without one");
     describe_gauge!("pillarbox_bot_events_waiting_subjects", "Subjects whose first event waits; stops at 10000");
@@ -83,6 +89,22 @@ fn describe() {
     describe_gauge!("pillarbox_wal_size_bytes", "Size of its write-ahead log");
     describe_gauge!("pillarbox_disk_free_bytes", "Free space on the disk of the data directory");
     describe_gauge!("pillarbox_build_info", "1, with the version as label");
+}
+
+fn describe_updates() {
+    describe_counter!(
+        "pillarbox_telegram_updates_total",
+        "Updates that came, by kind and outcome: stored, known, or refused by the store"
+    );
+    describe_counter!("pillarbox_telegram_polls_total", "Calls that fetch updates, by outcome: ok or what failed");
+    describe_counter!(
+        "pillarbox_telegram_taps_total",
+        "Answers to taps, by outcome: answered, too_old, failed or dropped"
+    );
+    describe_counter!("pillarbox_updates_handled_total", "Attempts at updates, by outcome: handled, again or dead");
+    describe_histogram!("pillarbox_update_to_reply_seconds", "Time from an update's storing to its answer's queueing");
+    describe_gauge!("pillarbox_updates", "Updates by state, pending or dead; counts stop at 10000");
+    describe_gauge!("pillarbox_updates_age_seconds", "Age of the update that has waited for longest, 0 without one");
 }
 
 fn describe_events() {
@@ -133,6 +155,7 @@ pub(super) async fn show(State(state): State<Arc<HttpState>>) -> Response {
     set_outbox_gauges(stats);
     set_lead_gauges(state.db.read(health).await);
     set_event_gauges(state.db.read(outbox::health::health).await);
+    set_update_gauges(state.db.read(inbox::stats).await);
     set_webhook_gauges(state.db.read(webhooks::health::health).await);
     set_size_gauges(&state.db);
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.render()).into_response()
@@ -170,6 +193,14 @@ fn set_event_gauges(health: Result<outbox::health::Health, StoreError>) {
     gauge!("pillarbox_events_failed").set(value(|health| health.failed));
     let age = value(|health| health.oldest_pending_age_ms.unwrap_or(0).max(0)) / 1000.0;
     gauge!("pillarbox_events_oldest_pending_age_seconds").set(age);
+}
+
+fn set_update_gauges(stats: Result<inbox::Stats, StoreError>) {
+    let stats = stats.inspect_err(|error| tracing::debug!(%error, "the updates could not be counted")).ok();
+    let value = |of: fn(&inbox::Stats) -> i64| stats.as_ref().map_or(f64::NAN, |stats| number(of(stats)));
+    gauge!("pillarbox_updates", "state" => "pending").set(value(|stats| stats.pending));
+    gauge!("pillarbox_updates", "state" => "dead").set(value(|stats| stats.dead));
+    gauge!("pillarbox_updates_age_seconds").set(value(|stats| stats.oldest_age_ms.unwrap_or(0)) / 1000.0);
 }
 
 fn set_webhook_gauges(health: Result<webhooks::health::Health, webhooks::Error>) {

@@ -1,9 +1,9 @@
 //! The HTTP edge: the one home of axum. A handler decodes, makes one call of the domain, and encodes.
 //!
-//! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` is the contract between a
+//! **What.** [`router`] is the map of every address; [`serve()`] gives it a listener. `/bot/*` and `/auth/*` are the contract between a
 //! backend and the bot (bearer secret); `/leads` takes what forms of allowed sites post (CORS); `/rest/v1/rpc/*` are the
 //! functions of the leads' contract, for the service key, which also opens `/v1/leads/health`; the rest of `/v1/*` is the
-//! tenants' (API keys); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal; `/openapi.json`
+//! tenants' (API keys); `/telegram/webhook` takes what Telegram brings (its secret token); `/livez`, `/readyz` and `/metrics` are for monitoring and tell nothing personal; `/openapi.json`
 //! tells all of this to programs.
 //!
 //! **Guarantees.**
@@ -22,11 +22,15 @@
 //!
 //! **Not here.** What a request means (`backend`, `leads`, `outbox`, `webhooks`); TLS, which a reverse proxy ends.
 
+mod auth;
 mod bearer;
 mod bot;
+mod bot_bind;
 mod bot_event_forms;
 mod bot_events;
+mod bot_lookups;
 mod bot_notification;
+mod chat_id;
 mod client_ip;
 mod decode;
 mod error;
@@ -43,6 +47,7 @@ mod observe;
 mod openapi;
 mod rest;
 mod serve;
+mod telegram_webhook;
 #[cfg(test)]
 mod tests;
 mod v1;
@@ -56,12 +61,14 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use ipnet::IpNet;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
+use url::Url;
 
 pub(crate) use metrics::{install_metrics, keep_metrics_tidy};
 pub(crate) use monitoring::ReadyCheck;
 pub(crate) use serve::serve;
-pub(crate) use v1::{DeliveryBody, EndpointBody, WebhookTools};
+pub(crate) use v1::{DeliveryBody, EndpointBody, FIELDS as MEMBER_FIELDS, MemberForm, WebhookTools, read_member};
 
+use super::telegram::WebhookDoor;
 use crate::config::{BotConfig, EventSource, EventsConfig, HttpConfig, LeadsConfig};
 use crate::kernel::secret::Secret;
 use crate::kernel::store::Db;
@@ -72,6 +79,8 @@ pub(crate) struct HttpState {
     pub(crate) db: Db,
     /// What `/bot` asks for; `None` keeps it closed.
     pub(crate) bot_secret: Option<Secret>,
+    /// Where connect links lead; `None` if none are made.
+    pub(crate) site_url: Option<Url>,
     /// Who consumes the bot events of this file.
     pub(crate) consumer: Consumer,
     pub(crate) limits: Limits,
@@ -89,6 +98,8 @@ pub(crate) struct HttpState {
     pub(crate) webhooks: WebhookTools,
     /// Those who may have something sent at once, and wait for what comes of it.
     test_seats: Arc<Semaphore>,
+    /// Where Telegram brings updates; there in webhook mode only.
+    pub(crate) door: Option<Arc<WebhookDoor>>,
     /// What `/metrics` shows.
     pub(crate) metrics: PrometheusHandle,
     /// What `/readyz` asks beside the store.
@@ -162,6 +173,7 @@ impl HttpState {
         Self {
             db,
             bot_secret: bot.backend_secret.clone(),
+            site_url: bot.site_url.clone(),
             consumer,
             limits: Limits::new(http),
             trusted_proxies: http.trusted_proxies.clone(),
@@ -171,6 +183,7 @@ impl HttpState {
             strict_types: events.strict_types,
             webhooks,
             test_seats: Arc::new(Semaphore::new(v1::MOST_TESTS)),
+            door: None,
             metrics,
             checks: Vec::new(),
             store_probe: monitoring::StoreProbe::default(),
@@ -183,11 +196,13 @@ impl HttpState {
 pub(crate) fn router(state: HttpState, others: Router) -> Router {
     let state = Arc::new(state);
     let (routes, document) = openapi::begin()
+        .merge(auth::routes(&state))
         .merge(bot::routes(&state))
         .merge(leads::routes())
         .merge(leads_health::routes())
         .merge(monitoring::routes())
         .merge(rest::routes(&state))
+        .merge(telegram_webhook::routes())
         .merge(v1::routes(&state))
         .split_for_parts();
     state.document.get_or_init(|| openapi::write(&document));

@@ -25,6 +25,11 @@ const KEEP_TESTS_MS: i64 = 30 * DAY_MS;
 /// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
 const KEEP_RATE_LIMITS_MS: i64 = 7 * DAY_MS;
 
+/// Connect links that are over: a week shows a person why one did not work.
+const KEEP_LINKS_MS: i64 = 7 * DAY_MS;
+/// How far imports of members have come: nobody goes on with one that was cut off months ago.
+const KEEP_IMPORTS_MS: i64 = 90 * DAY_MS;
+
 /// Deletes up to so many rows from before an instant; how many.
 type Delete = fn(&Tx<'_>, UnixMs, i64) -> Result<usize, StoreError>;
 
@@ -37,7 +42,10 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "jobRequests": prune(app, KEEP_RUNS_MS, sql::delete_requests).await?,
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
+        "telegramUpdates": prune_updates(app).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
+        "connectLinks": prune(app, KEEP_LINKS_MS, backend::connect::prune).await?,
+        "memberImports": prune(app, KEEP_IMPORTS_MS, backend::members::import::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,
         "webhookDeliveries": webhooks.deliveries,
@@ -52,6 +60,12 @@ async fn prune_leads(app: &App) -> Result<u64, StoreError> {
         Some(days) if days > 0 => prune(app, i64::from(days) * DAY_MS, leads::keep::delete_older_than).await,
         _ => Ok(0),
     }
+}
+
+/// Of handled updates only the numbers are there; dead ones are a person's.
+async fn prune_updates(app: &App) -> Result<u64, StoreError> {
+    let keep_ms = i64::try_from(app.updates_retention().as_millis()).unwrap_or(i64::MAX);
+    prune(app, keep_ms, chat::inbox::prune).await
 }
 
 /// Deliveries with their journal, and attempts of the test button.

@@ -8,13 +8,16 @@ mod client;
 #[cfg(test)]
 mod client_tests;
 mod render;
+mod updates;
 
 pub(crate) use client::{Client, TelegramSettings};
+pub(crate) use updates::{Intake, IntakeHealth, IntakeParts, Unwelcome, UpdateReader, WebhookDoor};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use teloxide::payloads::GetMe;
 
+use self::render::Outgoing;
 use crate::chat::{Class, FailureCode, Messenger, Outcome, Rendered};
 
 /// Why a call has no result.
@@ -46,8 +49,9 @@ impl From<Failure> for Outcome {
 impl Messenger for Client {
     fn send<'a>(&'a self, message: &'a Rendered) -> BoxFuture<'a, Outcome> {
         async move {
-            let sent = match render::send_message(message) {
-                Ok(payload) => self.call::<_, serde_json::Value>(&payload).await,
+            let sent = match render::outgoing(message) {
+                Ok(Outgoing::Send(payload)) => self.call::<_, serde_json::Value>(&payload).await,
+                Ok(Outgoing::Edit(payload)) => self.call::<_, serde_json::Value>(&payload).await,
                 Err(failure) => Err(failure),
             };
             // Only the id is read: a message of a newer Bot API, or none at all, was accepted nevertheless.

@@ -13,6 +13,11 @@
 //!   `src/edge/backend/tests/calls.rs::a_lost_answer_is_repeated_with_the_same_key`.
 //! - What was meant for one backend is not sent to another: `src/edge/backend/tests/calls.rs::another_backends_calls_wait`.
 //!
+//! - A binding is asked for once per question that was put to the person, and until it is answered:
+//!   `src/edge/backend/tests/members.rs::the_bot_binds_at_another_backend`; a refusal is an answer:
+//!   `src/edge/backend/tests/members.rs::a_refused_binding_is_an_answer_and_not_repeated`. The person is told by the
+//!   transaction that records it.
+//!
 //! **Windows.** Between claim and settle the outcome is unknown: the row is due again at the next start, or after its
 //! lease (`src/edge/backend/tests/calls.rs::a_call_in_flight_at_the_end_of_the_process_is_repeated`).
 //!
@@ -22,12 +27,15 @@ mod sql;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use super::Error;
 use super::dialog::Dialog;
+use super::dialog::bind::{Answer, answered};
 use super::port::{BackendError, Remote};
 use crate::kernel::clock::UnixMs;
-use crate::kernel::contract::WebNotification;
+use crate::kernel::contract::{Bound, WebNotification};
 use crate::kernel::id;
 use crate::kernel::retry;
 use crate::kernel::store::{Db, StoreError, Tx, Wake};
@@ -49,6 +57,17 @@ const GIVE_UP_AFTER_MS: i64 = 24 * 3_600_000;
 pub(crate) enum Call {
     /// Have a member told something in the web cabinet (contract: `POST /bot/notification`).
     Notification(WebNotification),
+    /// Bind a chat to a member (contract: `POST /bot/telegram/bind`).
+    Bind(Bind),
+}
+
+/// A chat whose person has confirmed that it is this member's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bind {
+    pub(crate) telegram_id: i64,
+    pub(crate) uid: i64,
+    /// When the person was asked: a confirmation of a later question is another call.
+    pub(crate) prompted_at: UnixMs,
 }
 
 impl Call {
@@ -56,6 +75,7 @@ impl Call {
     fn parse(kind: &str, body: &str) -> Option<Self> {
         match kind {
             "notification" => serde_json::from_str(body).ok().map(Self::Notification),
+            "bind" => serde_json::from_str(body).ok().map(Self::Bind),
             _ => None,
         }
     }
@@ -70,8 +90,22 @@ pub(crate) fn request(tx: &Tx<'_>, source: &str, notification: &WebNotification)
     let key = notification.dedup_key.clone().unwrap_or_else(|| id::uuid_v7(tx.now()));
     let sent = WebNotification { dedup_key: Some(key.clone()), ..notification.clone() };
     let body = serde_json::to_string(&sent).expect("strings and a number are always JSON");
-    let new = sql::NewCall { source, kind: "notification", body: &body, dedup_key: &key };
-    if sql::insert_once(tx, &new)? == 1 {
+    insert(tx, &sql::NewCall { source, kind: "notification", body: &body, dedup_key: &key })
+}
+
+/// Wants a chat to be bound to a member of `source`; once per question that was put to the person.
+///
+/// # Errors
+/// The store's.
+pub(crate) fn request_bind(tx: &Tx<'_>, source: &str, telegram_id: i64, uid: i64) -> Result<(), StoreError> {
+    let prompted_at = sql::find_prompted_at(tx, telegram_id, uid)?.unwrap_or_else(|| tx.now());
+    let body = serde_json::to_string(&Bind { telegram_id, uid, prompted_at }).expect("numbers are always JSON");
+    let key = format!("bind:{source}:{telegram_id}:{uid}:{prompted_at}");
+    insert(tx, &sql::NewCall { source, kind: "bind", body: &body, dedup_key: &key })
+}
+
+fn insert(tx: &Tx<'_>, new: &sql::NewCall<'_>) -> Result<(), StoreError> {
+    if sql::insert_once(tx, new)? == 1 {
         tx.wake(BACKEND_CALLS);
     }
     Ok(())
@@ -105,8 +139,22 @@ pub(crate) struct Calls {
     db: Db,
     remote: Arc<dyn Remote>,
     /// Who tells people of the answers; nobody where there is no conversation.
-    #[expect(dead_code, reason = "nothing is asked yet whose answer a person waits for")]
     dialog: Option<Arc<Dialog>>,
+}
+
+/// How an attempt went.
+enum Made {
+    /// It was answered; with what, if it asked for a binding.
+    Answered(Option<Bound>),
+    Failed(BackendError),
+    /// Another version wrote the row.
+    Unreadable,
+}
+
+impl Made {
+    fn of(called: Result<Option<Bound>, BackendError>) -> Self {
+        called.map_or_else(Self::Failed, Self::Answered)
+    }
 }
 
 /// What became of an attempt.
@@ -136,13 +184,14 @@ impl Calls {
             let Some(claim) = self.db.settle(move |tx| sql::claim_due(tx, &source, tx.now() + LEASE_MS)).await? else {
                 break;
             };
-            let made = match Call::parse(&claim.kind, &claim.body) {
-                Some(call) => Some(self.remote.call(&call).await),
-                None => None,
+            let call = Call::parse(&claim.kind, &claim.body);
+            let made = match &call {
+                Some(call) => Made::of(self.remote.call(call).await),
+                None => Made::Unreadable,
             };
-            let is_everybodys = matches!(made, Some(Err(BackendError::Unreachable(_) | BackendError::Unauthorized)));
+            let is_everybodys = matches!(made, Made::Failed(BackendError::Unreachable(_) | BackendError::Unauthorized));
             let pause_ends = self.db.clock().now() + pause_ms(claim.attempts);
-            match self.settle(claim, made).await? {
+            match self.settle(claim, call, made).await? {
                 Settled::Done => report.done += 1,
                 Settled::Again => report.again += 1,
                 Settled::Failed => report.failed += 1,
@@ -169,34 +218,35 @@ impl Calls {
         self.db.read(move |tx| sql::next_due(tx, &source)).await
     }
 
-    /// Records how an attempt ended; `made` is `None` for a row that cannot be read.
-    async fn settle(&self, claim: sql::Claim, made: Option<Result<(), BackendError>>) -> Result<Settled, StoreError> {
+    /// Records how an attempt ended, and tells the person of it who waits for the answer.
+    async fn settle(&self, claim: sql::Claim, call: Option<Call>, made: Made) -> Result<Settled, StoreError> {
         let sql::Claim { id, attempts, created_at, .. } = claim;
         let fence = sql::Fence { id, attempts };
-        let code = match made {
-            Some(Ok(())) => {
-                self.db.settle(move |tx| sql::mark_done(tx, fence)).await?;
+        let dialog = self.dialog.clone();
+        let (code, is_readable) = match made {
+            Made::Answered(bound) => {
+                let answered = move |tx: &Tx<'_>| match sql::mark_done(tx, fence)? {
+                    1 => tell(tx, dialog.as_deref(), call.as_ref(), bound.map(Answer::Is)),
+                    _ => Ok(()),
+                };
+                self.db.settle(answered).await?;
                 count("done");
                 return Ok(Settled::Done);
             }
-            Some(Err(error)) => Some(error.code().to_owned()),
-            None => None,
+            Made::Failed(error) => (error.code().to_owned(), true),
+            Made::Unreadable => ("unreadable".to_owned(), false),
         };
-        let is_readable = code.is_some();
-        let code = code.unwrap_or_else(|| "unreadable".to_owned());
         let stored = code.clone();
-        let is_given_up = self
-            .db
-            .settle(move |tx| {
-                let is_given_up = !is_readable || tx.now() - created_at >= GIVE_UP_AFTER_MS;
-                match is_given_up {
-                    true => sql::give_up(tx, fence, &stored)?,
-                    false => sql::put_off(tx, fence, tx.now() + pause_ms(attempts), &stored)?,
-                };
-                Ok::<_, StoreError>(is_given_up)
-            })
-            .await?;
-        if is_given_up {
+        let failed = move |tx: &Tx<'_>| {
+            let is_given_up = !is_readable || tx.now() - created_at >= GIVE_UP_AFTER_MS;
+            if !is_given_up {
+                sql::put_off(tx, fence, tx.now() + pause_ms(attempts), &stored)?;
+            } else if sql::give_up(tx, fence, &stored)? == 1 {
+                tell(tx, dialog.as_deref(), call.as_ref(), Some(Answer::None))?;
+            }
+            Ok::<_, StoreError>(is_given_up)
+        };
+        if self.db.settle(failed).await? {
             tracing::error!(call.id = id, attempts, code, "a call to the remote backend was given up");
             count("failed");
             return Ok(Settled::Failed);
@@ -207,6 +257,17 @@ impl Calls {
         count("again");
         Ok(Settled::Again)
     }
+}
+
+/// Tells the person who waits for it what came of a binding. The answer counts although it could not be told: the
+/// backend would give the same again.
+fn tell(tx: &Tx<'_>, dialog: Option<&Dialog>, call: Option<&Call>, answer: Option<Answer>) -> Result<(), StoreError> {
+    let (Some(dialog), Some(Call::Bind(bind)), Some(answer)) = (dialog, call, answer) else { return Ok(()) };
+    let told = tx.attempt(|| Error::Panicked, || answered(tx, dialog, bind.telegram_id, bind.uid, answer))?;
+    if let Err(error) = told {
+        tracing::error!(%error, "the answer to a binding was recorded and could not be told");
+    }
+    Ok(())
 }
 
 fn count(outcome: &'static str) {

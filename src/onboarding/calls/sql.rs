@@ -13,6 +13,15 @@ pub(super) struct NewCall<'a> {
     pub(super) dedup_key: &'a str,
 }
 
+/// When the chat was asked whether it is this member's, if it was.
+pub(super) fn find_prompted_at(tx: &Tx<'_>, telegram_id: i64, uid: i64) -> Result<Option<UnixMs>, StoreError> {
+    tx.query_opt(
+        "SELECT prompted_at FROM bot_bind_prompts WHERE telegram_id = :chat AND magnet_uid = :uid",
+        named_params! { ":chat": telegram_id, ":uid": uid },
+        |row| row.get("prompted_at"),
+    )
+}
+
 /// A call that this process may make now, once.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {

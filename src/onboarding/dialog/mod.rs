@@ -1,6 +1,6 @@
 //! The conversation: what an update means for the person it comes from, and what they are shown.
 //!
-//! **What.** [`command_of`] reads what is wanted out of an input, [`Dialog::gather`] asks the backend for what that needs, and
+//! **What.** [`command_of`] reads what is wanted out of an input, [`gather`] asks the backend for what that needs, and
 //! [`handle`] applies it in one transaction: the person's row, their stage, the answers.
 //!
 //! **States.** A person is at a stage that only rises. A bind prompt is open, or asked (of a backend elsewhere), bound,
@@ -25,7 +25,7 @@ mod facts;
 mod membership;
 mod odd;
 mod reply;
-mod sql;
+pub(super) mod sql;
 mod start;
 pub(crate) mod steps;
 mod stop;
@@ -35,12 +35,12 @@ mod tests;
 use std::sync::Arc;
 
 pub(crate) use command::{Command, Page, Setting, command_of};
-pub(crate) use facts::Facts;
+pub(crate) use facts::{Facts, gather};
 pub(crate) use reply::Reply;
 
 use super::content::{Content, Lang};
 use super::people::short_name;
-use super::port::{Backend, BackendError};
+use super::port::Backend;
 use super::sql::{Person, find_person};
 use super::updates::Arrived;
 use super::{Error, menu};
@@ -55,16 +55,6 @@ pub(crate) struct Dialog {
     pub(crate) backend: Arc<dyn Backend>,
     /// Where buttons lead.
     pub(crate) addresses: Addresses,
-}
-
-impl Dialog {
-    /// Asks the backend for what this input needs, before its transaction: most inputs need nothing, and cost no call.
-    ///
-    /// # Errors
-    /// The backend's.
-    pub(crate) async fn gather(&self, input: &Input) -> Result<Facts, BackendError> {
-        facts::gather(self.backend.as_ref(), &command_of(input).0, input.chat_id).await
-    }
 }
 
 /// Where buttons lead that lead out of the bot; what is unset has no button.

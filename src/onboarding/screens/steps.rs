@@ -2,11 +2,13 @@
 
 use super::{Act, Address, Btn, Row, Screen, When};
 
-const fn data(label: &'static str, data: &'static str) -> Btn {
+/// A button that sends data.
+pub(super) const fn data(label: &'static str, data: &'static str) -> Btn {
     Btn { label, act: Act::Data(data), when: When::Always }
 }
 
-const fn open(label: &'static str, address: Address) -> Btn {
+/// A button that opens an address, if it is known.
+pub(super) const fn open(label: &'static str, address: Address) -> Btn {
     Btn { label, act: Act::Open(address), when: When::Has(address) }
 }
 

@@ -3,6 +3,7 @@
 mod acks;
 mod calls;
 mod faults;
+mod members;
 mod pages;
 mod peer;
 mod polling;

@@ -29,6 +29,7 @@ pub(super) struct State {
     pub(super) waiting: Vec<Value>,
     pub(super) acks: Vec<Value>,
     pub(super) notifications: Vec<Value>,
+    pub(super) bindings: Vec<Value>,
     /// First lines and headers of all requests.
     pub(super) heads: Vec<String>,
     /// Whether it says that it takes reasons.
@@ -124,6 +125,11 @@ fn answer(state: &Mutex<State>, head: &str, body: &str) -> Option<String> {
         ("POST", "/bot/notification") => {
             state.notifications.push(body);
             http("201 Created", "", "")
+        }
+        ("POST", "/bot/telegram/bind") => {
+            let bound = json!({ "uid": body["magnetUid"], "telegramId": body["telegramId"] });
+            state.bindings.push(body);
+            http("200 OK", "", &bound.to_string())
         }
         _ => http("404 Not Found", "", "{}"),
     };

@@ -4,6 +4,8 @@
 //! What the client cannot act on is a 500 with the id only; its details are logged here, once.
 
 mod events;
+mod members;
+mod telegram;
 mod webhooks;
 
 use std::borrow::Cow;
@@ -17,7 +19,6 @@ use utoipa::ToSchema;
 pub(super) use events::Posting;
 
 use super::observe;
-use crate::backend;
 use crate::kernel::store::StoreError;
 
 /// An error as the client sees it.
@@ -259,19 +260,6 @@ impl From<StoreError> for Problem {
                 tracing::error!(%error, "a request failed in a way that was not foreseen");
                 Self::internal()
             }
-        }
-    }
-}
-
-impl From<backend::Error> for Problem {
-    fn from(error: backend::Error) -> Self {
-        match error {
-            backend::Error::NoSubject => {
-                let why = error.to_string();
-                let faults = vec![Fault::new("telegramId", &*why), Fault::new("magnetUid", &*why)];
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "no_subject", why).at(faults)
-            }
-            backend::Error::Store(error) => error.into(),
         }
     }
 }

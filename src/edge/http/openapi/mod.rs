@@ -67,10 +67,15 @@ impl Modify for Secrets {
             )
         };
         let api_key = ApiKeyValue::with_description("apikey", "The same key, where the clients of Supabase put it.");
+        let telegram_secret = ApiKeyValue::with_description(
+            "X-Telegram-Bot-Api-Secret-Token",
+            "`telegram.webhook_secret`, which Telegram was given with the webhook.",
+        );
         let schemes = [
             ("bot_secret", bearer("`bot.backend_secret`, which the backend and the bot share.")),
             ("service_key", bearer("`leads.service_role_key`, for whoever tells the broker of leads.")),
             ("service_apikey", SecurityScheme::ApiKey(ApiKey::Header(api_key))),
+            ("telegram_secret", SecurityScheme::ApiKey(ApiKey::Header(telegram_secret))),
             ("api_key", bearer("A key of a tenant, as `pillarbox keys create` shows it once.")),
         ];
         let components = document.components.get_or_insert_default();

@@ -14,13 +14,14 @@ use utoipa::{IntoResponses, Modify, PartialSchema, ToSchema};
 use crate::edge::http::error::ProblemBody;
 
 /// Status, name among the shared responses, description, and whether it says when to come back.
-const PROBLEMS: [(u16, &str, &str, bool); 12] = [
+const PROBLEMS: [(u16, &str, &str, bool); 13] = [
     (400, "BadRequest", "A parameter or the framing of the body is wrong, or the body is not JSON at all.", false),
     (401, "Unauthorized", "The right secret is missing. The same for every wrong guess.", false),
     (403, "Forbidden", "The key is known, and may not do this.", false),
     (404, "NotFound", "There is no such thing, or it is somebody else's.", false),
     (408, "RequestTimeout", "The body did not arrive in time.", false),
     (409, "Conflict", "It cannot be done as things are.", false),
+    (410, "Gone", "It was used or is over.", false),
     (413, "ContentTooLarge", "The body is larger than what is read.", false),
     (415, "UnsupportedMediaType", "The body is not announced as JSON.", false),
     (422, "UnprocessableContent", "The body is JSON of another form; `errors` names the fields.", false),
@@ -96,6 +97,8 @@ families! {
     Body = [400, 408, 413, 415, 422];
     /// The address names something that may not be there.
     Missing = [404];
+    /// The address takes what can be used once, and for a time.
+    Over = [410];
     /// Not everybody can be served at the same time.
     TooMany = [429];
     /// What is asked for may not be possible as things are.

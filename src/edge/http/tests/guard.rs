@@ -5,11 +5,16 @@ use serde_json::json;
 use super::{SECRET, Setup, TestServer};
 
 /// Every address behind the guard.
-const GUARDED: [(&str, &str); 4] = [
+const GUARDED: [(&str, &str); 9] = [
     ("GET", "/bot/events/pending"),
     ("POST", "/bot/events/ack"),
     ("POST", "/bot/events"),
     ("POST", "/bot/notification"),
+    ("GET", "/bot/leader/resolve?code=x"),
+    ("GET", "/bot/user/state?telegramId=5"),
+    ("POST", "/bot/telegram/bind"),
+    ("POST", "/bot/telegram/connect-link"),
+    ("GET", "/auth/check-account-by-telegram/5"),
 ];
 
 #[tokio::test]

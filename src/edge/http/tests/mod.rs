@@ -1,6 +1,8 @@
 //! The HTTP edge, tested through a real socket on a real file; time is moved by hand.
 
 mod bad_input;
+mod bot_links;
+mod bot_lookups;
 mod conformance;
 mod contract;
 mod guard;
@@ -30,7 +32,7 @@ use crate::config::{Config, LogConfig, LogFormat, Sources};
 use crate::edge::log::{self, Output};
 use crate::kernel::clock::{Clock, UnixMs};
 use crate::kernel::secret::Secret;
-use crate::kernel::store::{Db, Role, Settings, Synchronous};
+use crate::kernel::store::{Db, Recorder, Role, Settings, Synchronous};
 use crate::leads::Hands;
 use crate::webhooks::{Egress, EgressPolicy, Resolver, Transport, TransportSettings, Vault};
 
@@ -67,6 +69,8 @@ struct Setup {
     sets: &'static [&'static str],
     queue: usize,
     min_free: u64,
+    /// Who records what handlers publish.
+    recorders: Vec<Recorder>,
 }
 
 impl Default for Setup {
@@ -83,6 +87,7 @@ impl Default for Setup {
             sets: &[],
             queue: 1024,
             min_free: 0,
+            recorders: vec![],
         }
     }
 }
@@ -104,7 +109,7 @@ impl TestServer {
             min_free: setup.min_free,
             ballast: 0,
         };
-        let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), vec![]).unwrap();
+        let db = Db::open(dir.path(), Role::Owner("test"), &settings, clock.clone(), setup.recorders).unwrap();
         let sources = setup.sets.iter().fold(Sources::empty(), |sources, assignment| sources.with_set(*assignment));
         let config = Config::load(sources).unwrap();
         let Config { bot, events, http, leads, .. } = &config;

@@ -170,6 +170,7 @@ async fn a_request_leaves_one_line_that_tells_nothing_personal() {
     let emitted = server.post("/bot/events", body).await;
     server.get("/bot/events/pending?limit=77").await;
     server.get("/auth/check-account-by-telegram/4711004711?name=Ada").await;
+    server.get("/auth/4711004711?name=Ada").await;
     server.send("POST", "/bot/events", &[("Authorization", b"Bearer guessed-4711")], b"Ada").await;
     for path in ["/livez", "/readyz", "/metrics"] {
         server.get(path).await;
@@ -179,6 +180,7 @@ async fn a_request_leaves_one_line_that_tells_nothing_personal() {
     let expected = [
         (&json!("/bot/events"), 201),
         (&json!("/bot/events/pending"), 200),
+        (&json!("/auth/check-account-by-telegram/{telegram_id}"), 400),
         (&json!("unmatched"), 404),
         (&json!("/bot/events"), 401),
     ];

@@ -34,10 +34,19 @@ impl Surface {
 
     /// Adds a route that only keys with this right are let through to.
     pub(super) fn takes(self, right: Right, route: UtoipaMethodRouter<Arc<HttpState>>) -> Self {
+        self.guarded(Gate { right, tenants: Tenants::All }, route)
+    }
+
+    /// Adds a route to what is the installation's own, and no other tenant's: only its administrators are let through.
+    pub(super) fn takes_of_installation(self, route: UtoipaMethodRouter<Arc<HttpState>>) -> Self {
+        self.guarded(Gate { right: Right::Administer, tenants: Tenants::Installation }, route)
+    }
+
+    fn guarded(self, gate: Gate, route: UtoipaMethodRouter<Arc<HttpState>>) -> Self {
         let Self { state, routes } = self;
         let (schemas, mut paths, methods) = route;
-        paths.paths.values_mut().flat_map(operations).for_each(|operation| describe(operation, right));
-        let guard = from_fn_with_state((Arc::clone(&state), right), admit);
+        paths.paths.values_mut().flat_map(operations).for_each(|operation| describe(operation, gate));
+        let guard = from_fn_with_state((Arc::clone(&state), gate), admit);
         Self { routes: routes.routes((schemas, paths, methods.route_layer(guard))), state }
     }
 
@@ -46,15 +55,33 @@ impl Surface {
     }
 }
 
+/// Who is let through to a route.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    right: Right,
+    tenants: Tenants,
+}
+
+/// Whose keys are let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tenants {
+    All,
+    /// Those of the tenant `default` only.
+    Installation,
+}
+
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     let PathItem { get, put, post, delete, patch, .. } = item;
     [get, put, post, delete, patch].into_iter().flatten()
 }
 
 /// Says who may call it, and what whoever calls anything may be answered.
-fn describe(operation: &mut Operation, right: Right) {
+fn describe(operation: &mut Operation, gate: Gate) {
     operation.security.get_or_insert_default().push(SecurityRequirement::new::<_, [&str; 0], &str>("api_key", []));
-    let roles = match right {
+    let roles = match gate.right {
+        _ if gate.tenants == Tenants::Installation => {
+            "Only keys of the tenant `default` and of the role `admin` may call this."
+        }
         Right::Read => "Keys of the roles `admin` and `read` may call this.",
         Right::Publish => "Keys of the roles `admin` and `publish` may call this.",
         Right::Administer => "Only keys of the role `admin` may call this.",
@@ -68,12 +95,13 @@ fn describe(operation: &mut Operation, right: Right) {
 /// Lets a valid key with the right pass, and tells the handler whose it is. Nothing else of the request is looked at
 /// before.
 async fn admit(
-    State((state, right)): State<(Arc<HttpState>, Right)>,
+    State((state, gate)): State<(Arc<HttpState>, Gate)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let caller = find_caller(&state, request.headers()).await?.ok_or_else(Problem::unknown_key)?;
-    if !caller.role.has(right) {
+    let is_of_others = gate.tenants == Tenants::Installation && !caller.tenant.is_installation();
+    if is_of_others || !caller.role.has(gate.right) {
         return Err(Problem::forbidden());
     }
     request.extensions_mut().insert(Owner(caller.tenant));

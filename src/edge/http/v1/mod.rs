@@ -13,6 +13,8 @@
 //!   `src/edge/http/tests/v1/isolation.rs::what_is_anothers_looks_like_what_never_was`.
 //! - The same key with the same body gets the same answer and stores nothing twice, also when both come at once:
 //!   `src/edge/http/tests/v1/idempotency.rs::of_many_posts_at_once_under_one_key_one_is_stored`.
+//! - Members are the installation's: only its own `admin` keys may call their routes, and every other key gets 403:
+//!   `src/edge/http/tests/v1/members.rs::members_are_the_installations`.
 //! - A batch is stored whole or not at all: `src/edge/http/tests/v1/events.rs::a_batch_is_stored_whole_or_not_at_all`.
 //! - Data is kept and shown byte for byte: `src/edge/http/tests/v1/events.rs::data_is_kept_and_shown_byte_for_byte`.
 //! - Pages are complete and repeat nothing while rows come:
@@ -41,6 +43,8 @@ mod endpoints;
 mod event_forms;
 mod events;
 mod keyed;
+mod member_forms;
+mod members;
 mod page;
 mod path;
 mod test_button;
@@ -54,6 +58,7 @@ use utoipa_axum::routes;
 pub(super) use admission::find_caller;
 pub(crate) use delivery_forms::DeliveryBody;
 pub(crate) use endpoint_forms::EndpointBody;
+pub(crate) use member_forms::{FIELDS, MemberForm, read_member};
 pub(super) use test_button::MOST_TESTS;
 
 use self::admission::Surface;
@@ -83,6 +88,8 @@ pub(super) fn routes(state: &Arc<HttpState>) -> Routes {
         .takes(Right::Read, routes!(deliveries::show))
         .takes(Right::Read, routes!(deliveries::attempts))
         .takes(Right::Administer, routes!(deliveries::resend))
+        .takes_of_installation(routes!(members::put, members::show))
+        .takes_of_installation(routes!(members::redeem))
         .routes()
 }
 

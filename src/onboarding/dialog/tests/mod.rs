@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::types::FromSql;
 
 use super::command::Command;
-use super::{Addresses, Dialog, Facts, command_of, handle};
+use super::{Addresses, Dialog, Facts, command_of, gather, handle};
 use crate::chat::{Author, Input, Membership, Place, What};
 use crate::kernel::clock::Clock;
 use crate::kernel::contract::{Bound, ConnectLink, Leader, MemberState, WebNotification};
@@ -153,7 +153,7 @@ impl World {
     }
 
     async fn comes(&self, input: Input) -> Vec<Said> {
-        let facts = self.dialog.gather(&input).await.unwrap();
+        let facts = gather(self.members.as_ref(), &command_of(&input).0, input.chat_id).await.unwrap();
         self.applies(input, facts).await.unwrap();
         self.said().await
     }

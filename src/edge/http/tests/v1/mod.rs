@@ -6,6 +6,7 @@ mod endpoints;
 mod events;
 mod idempotency;
 mod isolation;
+mod members;
 mod pages;
 mod roles;
 mod test_button;

@@ -8,8 +8,9 @@ use crate::edge::http::tests::{Answer, SECRET, SERVICE_KEY, TestServer};
 use crate::kernel::tenant::TenantId;
 use crate::tenants::{Role, keys, revoke_key};
 
-/// Every operation of `/v1` and who may call it: a, p, r for the roles.
-const MAY: [(&str, &str); 18] = [
+/// Every operation of `/v1` and who of a tenant may call it: a, p, r for the roles; nobody, where it is the
+/// installation's.
+const MAY: [(&str, &str); 21] = [
     ("create_endpoint", "a"),
     ("delete_endpoint", "a"),
     ("list_deliveries", "ar"),
@@ -18,7 +19,9 @@ const MAY: [(&str, &str); 18] = [
     ("list_events", "ar"),
     ("post_event", "ap"),
     ("post_events", "ap"),
+    ("put_member", ""),
     ("recover_endpoint", "a"),
+    ("redeem_connect_link", ""),
     ("replay_skipped", "a"),
     ("resend_delivery", "a"),
     ("retry_event", "a"),
@@ -26,6 +29,7 @@ const MAY: [(&str, &str); 18] = [
     ("show_delivery", "ar"),
     ("show_endpoint", "ar"),
     ("show_event", "ar"),
+    ("show_member", ""),
     ("test_endpoint", "a"),
     ("update_endpoint", "a"),
 ];
