@@ -244,7 +244,11 @@ mod tests {
             ("new_partner", "a{{ partner_name }}{{ partner_name|nope }}", "filter nope is unknown"),
             ("new_partner", "<font>a</font>", "no tag <font>"),
             ("new_partner", "{% include 'other' %}", "unknown statement include"),
-            ("new_partner", "{% for n in range(9999) %}{% for m in range(9999) %}{% endfor %}{% endfor %}x", "fuel"),
+            (
+                "new_partner",
+                "{% for n in range(9999) %}{% for m in range(9999) %}{% endfor %}{% endfor %}x",
+                "it names `range`",
+            ),
             ("bind_prompt_button", "two\nlines", "one line"),
             (
                 "bind_prompt_button",

@@ -30,7 +30,7 @@ mod start;
 pub(crate) mod steps;
 mod stop;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 
