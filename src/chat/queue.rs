@@ -186,7 +186,7 @@ impl Claim {
             id,
             dedup_key,
             message: Rendered { chat_id, text, format, keyboard, edit, preview: Preview::Usual },
-            attempt: Attempt { kind, format, edit, attempts, unknown_count, waiting_since },
+            attempt: Attempt { kind, format, is_edit: edit.is_some(), attempts, unknown_count, waiting_since },
         }
     }
 }

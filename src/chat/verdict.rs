@@ -29,8 +29,8 @@ pub(crate) struct Attempt {
     pub(crate) kind: Kind,
     /// How the text was to be read.
     pub(crate) format: Format,
-    /// The message that was to be changed, if none was to be added.
-    pub(crate) edit: Option<i64>,
+    /// Whether a message was to be changed, and none added.
+    pub(crate) is_edit: bool,
     /// The number of this attempt, from one.
     pub(crate) attempts: i64,
     /// How many attempts before this one ended in doubt.
@@ -118,11 +118,7 @@ fn refused(attempt: &Attempt, class: Class, code: FailureCode, deadline: Deadlin
         Class::Unreachable(reason) => Verdict::Undeliverable { code, reason: Some(reason) },
         Class::MovedTo(chat_id) => deadline.again(now, code, Change::Chat(chat_id)),
         Class::BadMarkup if attempt.format == Format::Html => deadline.again(now, code, Change::Plain),
-        // It says already what it was to say.
-        Class::Final if attempt.edit.is_some() && code == FailureCode::NotModified => {
-            Verdict::Sent { message_id: attempt.edit }
-        }
-        Class::NoSuchMessage if attempt.edit.is_some() => deadline.again(now, code, Change::Anew),
+        Class::NoSuchMessage if attempt.is_edit => deadline.again(now, code, Change::Anew),
         Class::BadMarkup | Class::NoSuchMessage | Class::Final => undeliverable,
     }
 }
@@ -167,7 +163,7 @@ mod tests {
     const NOW: UnixMs = 1_000_000;
 
     fn attempt(kind: Kind) -> Attempt {
-        Attempt { kind, format: Format::Html, edit: None, attempts: 1, unknown_count: 0, waiting_since: NOW }
+        Attempt { kind, format: Format::Html, is_edit: false, attempts: 1, unknown_count: 0, waiting_since: NOW }
     }
 
     fn refusal(class: Class) -> Outcome {
@@ -230,18 +226,9 @@ mod tests {
 
     #[test]
     fn a_message_that_is_gone_is_answered_with_a_new_one() {
-        let edit = Attempt { edit: Some(7), ..attempt(Kind::Reply) };
+        let edit = Attempt { is_edit: true, ..attempt(Kind::Reply) };
         assert_eq!(decide(&edit, &refusal(Class::NoSuchMessage), DAY, NOW), again(NOW, Change::Anew));
         let verdict = decide(&attempt(Kind::Reply), &refusal(Class::NoSuchMessage), DAY, NOW);
-        assert!(matches!(verdict, Verdict::Undeliverable { .. }), "there was nothing to change: {verdict:?}");
-    }
-
-    #[test]
-    fn a_message_that_says_already_what_it_was_to_say_has_arrived() {
-        let same = Outcome::Refused { class: Class::Final, code: FailureCode::NotModified };
-        let edit = Attempt { edit: Some(7), ..attempt(Kind::Reply) };
-        assert_eq!(decide(&edit, &same, DAY, NOW), Verdict::Sent { message_id: Some(7) });
-        let verdict = decide(&attempt(Kind::Reply), &same, DAY, NOW);
         assert!(matches!(verdict, Verdict::Undeliverable { .. }), "there was nothing to change: {verdict:?}");
     }
 
