@@ -33,7 +33,11 @@ fn message() -> Rendered {
 }
 
 async fn send_to(api_url: String) -> Outcome {
-    Client::new(&settings(api_url)).expect("an address").send(&message()).await
+    send_to_as(api_url, &message()).await
+}
+
+async fn send_to_as(api_url: String, message: &Rendered) -> Outcome {
+    Client::new(&settings(api_url)).expect("an address").send(message).await
 }
 
 /// What the server does after it has read the request.
@@ -65,6 +69,10 @@ async fn read_request(stream: &mut TcpStream) -> (String, String) {
 
 /// Serves one request so, and returns the outcome with what the server read.
 async fn outcome_of(then: Then) -> (Outcome, String, String) {
+    outcome_of_sending(&message(), then).await
+}
+
+async fn outcome_of_sending(message: &Rendered, then: Then) -> (Outcome, String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = tokio::spawn(async move {
@@ -77,7 +85,7 @@ async fn outcome_of(then: Then) -> (Outcome, String, String) {
         }
         (request, None)
     });
-    let sending = send_to(url);
+    let sending = send_to_as(url, message);
     tokio::pin!(sending);
     let (outcome, served) = tokio::join!(sending, server);
     let ((head, body), _stream) = served.unwrap();
@@ -101,6 +109,18 @@ async fn a_message_is_posted_as_json_and_its_id_is_read() {
     assert!(head.starts_with(&format!("POST /bot{TOKEN}/SendMessage HTTP/1.1")));
     let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
     assert_eq!(sent, serde_json::json!({"chat_id": 7, "text": "hello", "parse_mode": "HTML"}));
+}
+
+#[tokio::test]
+async fn an_edit_that_changes_nothing_is_there_already() {
+    let same = r#"{"ok":false,"error_code":400,"description":"Bad Request: message is not modified: specified new"}"#;
+    let edit = Rendered { edit: Some(42), ..message() };
+    let (outcome, head, _) = outcome_of_sending(&edit, answer("400 Bad Request", same)).await;
+    assert_eq!(outcome, Outcome::Delivered { message_id: Some(42) });
+    assert!(head.starts_with(&format!("POST /bot{TOKEN}/EditMessageText HTTP/1.1")));
+    let gone = r#"{"ok":false,"error_code":400,"description":"Bad Request: message to edit not found"}"#;
+    let (outcome, ..) = outcome_of_sending(&edit, answer("400 Bad Request", gone)).await;
+    assert_eq!(outcome, refused(Class::NoSuchMessage, FailureCode::NoSuchMessage));
 }
 
 #[tokio::test]

@@ -54,6 +54,10 @@ impl Messenger for Client {
                 Ok(Outgoing::Edit(payload)) => self.call::<_, serde_json::Value>(&payload).await,
                 Err(failure) => Err(failure),
             };
+            if let (Some(edited), Err(Failure::Refused { code: FailureCode::NotModified, .. })) = (message.edit, &sent) {
+                // The chat shows it already, be it from an attempt whose answer was lost.
+                return Outcome::Delivered { message_id: Some(edited) };
+            }
             // Only the id is read: a message of a newer Bot API, or none at all, was accepted nevertheless.
             let id = |sent: serde_json::Value| sent.get("message_id").and_then(serde_json::Value::as_i64);
             sent.map_or_else(Outcome::from, |sent| Outcome::Delivered { message_id: id(sent) })

@@ -7,6 +7,7 @@ pub(crate) mod crash;
 pub(crate) mod dev;
 pub(crate) mod file;
 pub(crate) mod http;
+pub(crate) mod person;
 pub(crate) mod receiver;
 pub(crate) mod tenant;
 
