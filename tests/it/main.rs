@@ -21,6 +21,7 @@ mod config_events;
 mod config_leads;
 mod config_secrets;
 mod consumer;
+mod content_blocks;
 mod conversations;
 mod crash;
 mod crash_bot;

@@ -4,6 +4,7 @@ mod args;
 mod beside;
 pub(crate) mod config;
 mod confirm;
+mod content;
 pub(crate) mod dev;
 mod events;
 pub(crate) mod fake;

@@ -11,10 +11,7 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{
-    Exit, config, dev, events, fake, init, jobs, keys, leads, members, messages, migrate, outbox, serve, sql, tenants,
-    updates, version, webhooks,
-};
+use super::{Exit, config, content, dev, events, fake, init, jobs, keys, leads, members, messages, migrate, outbox, serve, sql, tenants, updates, version, webhooks};
 use crate::config::DEFAULT_FILE;
 
 /// Where `fake` keeps its data when nobody says; it reads no configuration.
@@ -54,7 +51,11 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
         Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
         Verb::Messages(verb) => block_on(messages::run(&location, verb)),
         Verb::Leads(verb) => block_on(leads::run(&location, verb)),
+<<<<<<< HEAD
         Verb::Members(verb) => block_on(members::run(&location, verb)),
+=======
+        Verb::Content(verb) => block_on(content::run(&location, verb)),
+>>>>>>> pkg-m
         Verb::Tenants(verb) => block_on(tenants::run(&location, verb)),
         Verb::Keys(verb) => block_on(keys::run(&location, verb)),
         Verb::Events(verb) => block_on(events::run(&location, verb)),

@@ -1,21 +1,42 @@
 //! The bot's texts: content blocks by key and language, rendered for Telegram's HTML.
 //!
-//! They are templates with strict variables: a text that names what it was not given fails, instead of going out with
-//! a hole in it. Values are escaped, the blocks themselves are not. A language that lacks a block falls back to ru.
+//! **What.** Each block is shipped in ru and en, and a row of `content_blocks` takes its place. They are templates with
+//! strict variables: a text that names what it was not given fails, instead of going out with a hole in it. Values are
+//! escaped, the blocks themselves are not. A language that lacks a block falls back to ru.
+//!
+//! **States.** A block of a language is shipped, or overridden.
+//!
+//! **Guarantees.**
+//! - A text that Telegram would refuse, or that names what it is not given, is refused when it is saved:
+//!   `tests/it/content_blocks.rs::a_text_that_cannot_be_sent_is_refused_with_everything_that_is_wrong`.
+//! - An override holds from its commit on, beside a running server too:
+//!   `tests/it/content_blocks.rs::an_override_holds_from_its_commit_until_it_is_reset`.
+//! - An override that cannot be rendered, whoever wrote it, does not cost the message:
+//!   `tests/it/content_blocks.rs::a_flawed_override_falls_back_to_the_shipped_text`.
+//!
+//! **Windows.** None.
+//!
+//! **Not here.** Texts of leads (`leads`), and which screen shows which block (`screens`).
 
-#[expect(dead_code, reason = "texts are checked with it when they are saved, and none is saved yet")]
 pub(crate) mod blocks;
+mod check;
 mod lang;
+pub(crate) mod markup;
+mod overrides;
+mod sql;
+mod template;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use minijinja::value::ValueKind;
-use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
+use minijinja::{Environment, Value};
 
 use super::Error;
 use crate::kernel::store::Tx;
+pub(crate) use check::{check, example, names};
 pub(crate) use lang::Lang;
+use overrides::Compiled;
+pub(crate) use overrides::{Override, list, reset, set};
+use template::{block_name, environment, is_plain};
 
 /// The shipped texts, a file for each part of the bot.
 const FILES: [(Lang, [&str; 4]); 2] = [
@@ -78,6 +99,7 @@ impl Values {
 /// The texts, ready to be rendered.
 pub(crate) struct Content {
     blocks: Environment<'static>,
+    overrides: Compiled,
     default_lang: Lang,
 }
 
@@ -87,17 +109,14 @@ impl Content {
     /// # Errors
     /// [`Error::Content`] names a block that is not a valid template.
     pub(crate) fn shipped(default_lang: Lang) -> Result<Self, Error> {
-        let mut blocks = Environment::new();
-        blocks.set_undefined_behavior(UndefinedBehavior::Strict);
-        blocks.set_auto_escape_callback(|name| if is_plain(name) { AutoEscape::None } else { AutoEscape::Html });
-        blocks.set_formatter(telegram_html);
+        let mut blocks = environment();
         for (lang, files) in FILES {
             for (key, body) in read(lang, &files)? {
                 let name = block_name(&key, lang);
                 blocks.add_template_owned(name.clone(), body).map_err(|_| Error::Content(name))?;
             }
         }
-        Ok(Self { blocks, default_lang })
+        Ok(Self { blocks, overrides: Compiled::default(), default_lang })
     }
 
     /// The language of people who have not chosen one.
@@ -120,12 +139,24 @@ impl Content {
         is_plain(key)
     }
 
-    /// A block's text in the person's language (the default one for who has not chosen), else in ru.
+    /// The shipped text of a block as it was written, if there is such a block.
+    pub(crate) fn shipped_body(&self, key: &str, lang: Lang) -> Option<String> {
+        self.blocks.get_template(&block_name(key, lang)).ok().map(|block| block.source().to_owned())
+    }
+
+    /// A block's text in the person's language (the default one for who has not chosen), else in ru; an override before
+    /// what is shipped.
     ///
     /// # Errors
     /// [`Error::Content`] when there is no such block, or it names a value it was not given; the store's.
-    pub(crate) fn render(&self, _: &Tx<'_>, key: &str, lang: Option<Lang>, values: &Values) -> Result<String, Error> {
-        self.render_shipped(key, lang, values)
+    pub(crate) fn render(&self, tx: &Tx<'_>, key: &str, lang: Option<Lang>, values: &Values) -> Result<String, Error> {
+        let lang = lang.unwrap_or(self.default_lang);
+        if let Some(body) = sql::find_body(tx, key, lang)?
+            && let Some(text) = self.overrides.render(key, lang, &body, values)
+        {
+            return Ok(text);
+        }
+        self.render_shipped(key, Some(lang), values)
     }
 
     /// The same of the shipped block, for whoever has no transaction.
@@ -154,62 +185,28 @@ fn read(lang: Lang, files: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     Ok(all)
 }
 
-fn block_name(key: &str, lang: Lang) -> String {
-    format!("{key}.{}", lang.as_str())
-}
-
-/// Buttons and the web cabinet's notifications are shown as they stand.
-fn is_plain(name: &str) -> bool {
-    let key = name.split('.').next().unwrap_or(name);
-    ["_button", "_title", "_body"].iter().any(|ending| key.ends_with(ending))
-}
-
-/// Escapes what Telegram's HTML gives a meaning to, and nothing else (Bot API, "HTML style").
-fn telegram_html(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
-    // A switch is written as in the event, not as the template language has it.
-    let text = bool::try_from(value.clone()).ok().filter(|_| value.kind() == ValueKind::Bool);
-    let text = text.map_or_else(|| value.to_string(), |is_on| is_on.to_string());
-    if *state.auto_escape() == AutoEscape::None || value.is_safe() {
-        return out.write_str(&text).map_err(minijinja::Error::from);
-    }
-    for character in text.chars() {
-        match character {
-            '&' => out.write_str("&amp;"),
-            '<' => out.write_str("&lt;"),
-            '>' => out.write_str("&gt;"),
-            '"' => out.write_str("&quot;"),
-            other => out.write_char(other),
-        }
-        .map_err(minijinja::Error::from)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::blocks::BLOCKS;
-    use super::{Content, FILES, Lang, Values, read};
-    use crate::kernel::events::CATALOGUE;
+    use super::{Content, FILES, Lang, Values, check, read};
 
     #[test]
-    fn both_languages_have_the_same_blocks_and_every_block_renders() {
-        let [ru, en] = FILES.map(|(lang, files)| read(lang, &files).unwrap().into_keys().collect::<Vec<_>>());
-        assert_eq!(ru, en);
-        let content = Content::shipped(Lang::Ru).unwrap();
-        let mut sample = Values::new("partner_name", "Анна");
-        for name in ["type", "aggregate_type", "aggregate_id", "occurred_at"] {
-            sample.set(name, "x");
+    fn both_languages_have_every_block_that_is_described_and_no_other() {
+        let mut described: Vec<&str> = BLOCKS.iter().copied().flatten().map(|block| block.key).collect();
+        described.sort_unstable();
+        for (lang, files) in FILES {
+            let texts = read(lang, &files).unwrap();
+            assert_eq!(texts.keys().map(String::as_str).collect::<Vec<_>>(), described, "{lang:?}");
         }
-        for field in CATALOGUE.iter().flat_map(|entry| entry.fields) {
-            sample.set(field.name, "7");
-        }
-        for value in BLOCKS.iter().flat_map(|blocks| *blocks).flat_map(|block| block.values) {
-            sample.set(value.name(), "7");
-        }
-        for key in &ru {
-            for lang in Lang::ALL {
-                let text = content.render_shipped(key, Some(lang), &sample).unwrap();
-                assert!(!text.is_empty() && text.encode_utf16().count() <= 4096, "{key}");
+    }
+
+    #[test]
+    fn every_shipped_text_passes_the_check_that_an_override_must_pass() {
+        for (lang, files) in FILES {
+            for (key, body) in read(lang, &files).unwrap() {
+                if let Err(flaws) = check(&key, &body) {
+                    panic!("{key}, {lang:?}: {flaws:?}");
+                }
             }
         }
     }

@@ -25,12 +25,12 @@ mod facts;
 mod membership;
 mod odd;
 mod reply;
-mod sql;
+pub(super) mod sql;
 mod start;
 pub(crate) mod steps;
 mod stop;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::sync::Arc;
 

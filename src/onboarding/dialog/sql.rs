@@ -44,7 +44,7 @@ pub(super) fn find_leader_name(tx: &Tx<'_>, telegram_id: i64) -> Result<Option<S
 }
 
 /// The language a person has chosen.
-pub(super) fn set_lang(tx: &Tx<'_>, telegram_id: i64, lang: Lang) -> Result<(), StoreError> {
+pub(in crate::onboarding) fn set_lang(tx: &Tx<'_>, telegram_id: i64, lang: Lang) -> Result<(), StoreError> {
     let sql = "UPDATE bot_users SET lang = :lang WHERE telegram_id = :telegram_id";
     tx.execute(sql, named_params! { ":telegram_id": telegram_id, ":lang": lang.as_str() }).map(|_| ())
 }

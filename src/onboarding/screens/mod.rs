@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod check;
 mod draw;
+pub(crate) mod menu;
 pub(crate) mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ pub(crate) use draw::{Drawn, draw};
 
 /// Every screen, by who shows it; all of them are checked (`check.rs`).
 #[cfg(test)]
-const SCREENS: &[&[Screen]] = &[steps::SCREENS];
+const SCREENS: &[&[Screen]] = &[menu::SCREENS, steps::SCREENS];
 
 /// A screen.
 #[derive(Clone, Copy, Debug)]
@@ -82,8 +83,6 @@ pub(crate) enum When {
     Always,
     /// If the view has this address.
     Has(Address),
-    /// If it does not.
-    Lacks(Address),
     /// If this is so, of the item in [`Row::Each`], else of the view.
     Is(Flag),
     /// If this is not so.

@@ -23,16 +23,16 @@ use crate::onboarding::content::{Content, Lang};
 use crate::onboarding::updates::Arrived;
 use crate::onboarding::{Backend, BackendError, Error, Fate, Finished, PageEvent};
 
-const START: i64 = 1_700_000_000_000;
-const MINUTE: u64 = 60_000;
+pub(in crate::onboarding) const START: i64 = 1_700_000_000_000;
+pub(in crate::onboarding) const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 
 /// A backend in memory, which answers what it is told to and notes what it was asked.
 #[derive(Default)]
-struct Members {
+pub(in crate::onboarding) struct Members {
     leader: Mutex<Option<Leader>>,
-    account: Mutex<Option<i64>>,
-    state: Mutex<Option<MemberState>>,
+    pub(in crate::onboarding) account: Mutex<Option<i64>>,
+    pub(in crate::onboarding) state: Mutex<Option<MemberState>>,
     link: Mutex<Option<ConnectLink>>,
     bound: Mutex<Option<Bound>>,
     asked: Mutex<Vec<String>>,
@@ -104,19 +104,19 @@ impl Backend for Members {
 
 /// What one message of the queue says: text, buttons and the message it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Said {
-    text: String,
+pub(in crate::onboarding) struct Said {
+    pub(in crate::onboarding) text: String,
     /// Data, or the address behind `->`.
-    buttons: Vec<String>,
-    edit: Option<i64>,
+    pub(in crate::onboarding) buttons: Vec<String>,
+    pub(in crate::onboarding) edit: Option<i64>,
 }
 
 /// A conversation on a file of its own.
-struct World {
+pub(in crate::onboarding) struct World {
     _dir: tempfile::TempDir,
-    db: Db,
+    pub(in crate::onboarding) db: Db,
     clock: Clock,
-    members: Arc<Members>,
+    pub(in crate::onboarding) members: Arc<Members>,
     dialog: Arc<Dialog>,
     updates: Mutex<i64>,
     seen: Mutex<i64>,
@@ -130,11 +130,11 @@ fn record(tx: &Tx<'_>, event: &Event) -> Result<(), StoreError> {
 }
 
 impl World {
-    fn new() -> Self {
+    pub(in crate::onboarding) fn new() -> Self {
         Self::with(Addresses { video: Some("https://video.example/".into()), has_site: true, ..Addresses::default() })
     }
 
-    fn with(addresses: Addresses) -> Self {
+    pub(in crate::onboarding) fn with(addresses: Addresses) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::stopped_at(START);
         let db = Db::open(dir.path(), Role::Owner("test"), &Settings::small(), clock.clone(), vec![record]).unwrap();
@@ -173,17 +173,17 @@ impl World {
             .await
     }
 
-    async fn says(&self, chat: i64, text: &str) -> Vec<Said> {
+    pub(in crate::onboarding) async fn says(&self, chat: i64, text: &str) -> Vec<Said> {
         self.does(chat, What::Text { message_id: 1, text: text.to_owned() }).await
     }
 
     /// Presses a button on message 9.
-    async fn taps(&self, chat: i64, data: &str) -> Vec<Said> {
+    pub(in crate::onboarding) async fn taps(&self, chat: i64, data: &str) -> Vec<Said> {
         self.does(chat, What::Tap { data: Some(data.to_owned()), message_id: Some(9) }).await
     }
 
     /// What was queued since this was last asked.
-    async fn said(&self) -> Vec<Said> {
+    pub(in crate::onboarding) async fn said(&self) -> Vec<Said> {
         let after = *self.seen.lock().unwrap();
         let sql = "SELECT id, text, COALESCE(keyboard, '[]') AS keyboard, edit_message_id FROM telegram_messages
                    WHERE id > ?1 ORDER BY id";
@@ -200,11 +200,11 @@ impl World {
         rows.into_iter().map(|(_, text, keyboard, edit)| Said { text, buttons: buttons(&keyboard), edit }).collect()
     }
 
-    async fn run(&self, sql: &'static str) {
+    pub(in crate::onboarding) async fn run(&self, sql: &'static str) {
         self.db.write(move |tx| tx.execute(sql, [])).await.unwrap();
     }
 
-    async fn one<T: FromSql + Send + 'static>(&self, sql: &'static str) -> T {
+    pub(in crate::onboarding) async fn one<T: FromSql + Send + 'static>(&self, sql: &'static str) -> T {
         self.db.read(move |tx| tx.query_one(sql, [], |row| row.get(0))).await.unwrap()
     }
 
@@ -218,7 +218,7 @@ impl World {
         self.one("SELECT stage FROM bot_users WHERE telegram_id = 5").await
     }
 
-    fn advance(&self, ms: u64) {
+    pub(in crate::onboarding) fn advance(&self, ms: u64) {
         self.clock.advance(Duration::from_millis(ms));
     }
 }
@@ -243,7 +243,7 @@ fn buttons(keyboard: &str) -> Vec<String> {
 }
 
 /// The only answer there is.
-fn only(said: Vec<Said>) -> Said {
+pub(in crate::onboarding) fn only(said: Vec<Said>) -> Said {
     let [one] = said.try_into().unwrap();
     one
 }
