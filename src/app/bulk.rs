@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, RemindersConfig};
 use crate::onboarding::content::Content;
 
-/// What their passes need. There is none yet: this build sends none of them.
-pub(super) enum Bulk {}
+/// What their passes need.
+pub(super) struct Bulk {
+    pub(super) content: Arc<Content>,
+    pub(super) reminders: RemindersConfig,
+}
 
-/// What is sent to many by this configuration; nothing if the bot is off.
-pub(super) fn open(_: &Config, _: &Arc<Content>) -> Option<Bulk> {
-    None
+/// What is sent to many by this configuration.
+pub(super) fn open(config: &Config, content: &Arc<Content>) -> Bulk {
+    Bulk { content: Arc::clone(content), reminders: config.reminders.clone() }
 }

@@ -191,7 +191,8 @@ mod tests {
         assert_eq!(ru, en);
         let content = Content::shipped(Lang::Ru).unwrap();
         let mut sample = Values::new("partner_name", "Анна");
-        for name in ["type", "aggregate_type", "aggregate_id", "occurred_at"] {
+        let digest = ["in_bot", "watched", "registered", "nft"];
+        for name in ["type", "aggregate_type", "aggregate_id", "occurred_at"].into_iter().chain(digest) {
             sample.set(name, "x");
         }
         for field in CATALOGUE.iter().flat_map(|entry| entry.fields) {
