@@ -30,7 +30,6 @@
 //! take only slots from here.
 
 mod access;
-#[expect(dead_code, reason = "broadcasts look at all of it, and there are none yet")]
 mod addressee;
 pub(crate) mod inbox;
 #[expect(dead_code, reason = "the worker of updates reads them, and there is none yet")]
@@ -50,7 +49,7 @@ mod verdict;
 mod withdraw;
 
 pub(crate) use access::Access;
-pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
+pub(crate) use addressee::{Addressee, Asked, Closed, End, Permit};
 pub(crate) use input::{Input, Membership, Reader};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
@@ -58,9 +57,10 @@ pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Preview, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
 pub(crate) use plain::plain_text;
-pub(crate) use queue::{enqueue, prune};
+pub(crate) use queue::{Enqueued, enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 pub(crate) use verdict::UNAUTHORIZED_WAIT;
+pub(crate) use withdraw::withdraw;
 
 use crate::kernel::store::{StoreError, Wake};
 

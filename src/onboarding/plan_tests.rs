@@ -1,11 +1,11 @@
 //! The plans of the statements that are repeated, by the name of the index each relies on.
 
-use super::{digest, reminders};
+use super::{broadcast, digest, reminders};
 use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings};
 
 /// What a statement is, and how it is to be run.
-const PLANS: [(&str, &str, &str); 3] = [
+const PLANS: [(&str, &str, &str); 6] = [
     (
         "reminder candidates",
         reminders::sql::SILENT,
@@ -17,6 +17,17 @@ const PLANS: [(&str, &str, &str); 3] = [
         "SEARCH bot_users USING COVERING INDEX bot_users_by_leader (leader_uid>?)",
     ),
     ("metrics", digest::sql::METRICS, "SEARCH bot_users USING COVERING INDEX bot_users_by_leader (leader_uid=?)"),
+    (
+        "recipients who wait",
+        broadcast::sql::recipients::PENDING,
+        "SEARCH broadcast_recipients USING INDEX broadcast_recipients_pending (broadcast_id=?)",
+    ),
+    (
+        "recipients in the queue",
+        broadcast::sql::recipients::QUEUED,
+        "SEARCH broadcast_recipients USING INDEX broadcast_recipients_waiting (broadcast_id=?)",
+    ),
+    ("broadcasts to look at", broadcast::sql::OPEN, "SCAN broadcasts USING INDEX broadcasts_open"),
 ];
 
 #[tokio::test]

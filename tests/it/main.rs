@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by its panic")]
 
+mod broadcasts;
+mod broadcasts_large;
 mod cli;
 mod cli_deliveries;
 mod cli_events;

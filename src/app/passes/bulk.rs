@@ -2,7 +2,7 @@
 
 use super::{Again, Pass};
 use crate::app::App;
-use crate::onboarding::{digest, reminders};
+use crate::onboarding::{broadcast, digest, reminders};
 
 impl App {
     /// Freezes the recipients of broadcasts, feeds them to the send queue, and ends what is over.
@@ -10,7 +10,10 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn run_broadcasts(&self) -> anyhow::Result<Pass> {
-        Ok(Pass::off())
+        let Some(bulk) = &self.bulk else { return Ok(Pass::off()) };
+        let report = broadcast::sweep::run_once(&self.db, bulk.default_lang, &self.stop).await?;
+        let again = report.next.map_or(Again::Later, Again::At);
+        Ok(Pass { counts: serde_json::to_value(report)?, again })
     }
 
     /// Sends leaders their day's numbers.

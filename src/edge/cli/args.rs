@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{events, jobs, keys, leads, messages, outbox, tenants, webhooks};
+use super::{broadcast, events, jobs, keys, leads, messages, outbox, tenants, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
@@ -56,6 +56,9 @@ pub(super) enum Verb {
     /// Write a commented configuration file with a fresh secret
     #[command(after_help = "Example: pillarbox init --config /etc/pillarbox.toml --data-dir /var/lib/pillarbox")]
     Init,
+    /// Send one message to many people: make it, try it, start it, watch it
+    #[command(subcommand)]
+    Broadcast(broadcast::BroadcastVerb),
     /// Check the configuration, or show it with the origin of every value
     #[command(subcommand)]
     Config(ConfigVerb),

@@ -11,7 +11,9 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql};
+use super::{
+    Exit, broadcast, config, dev, events, fake, init, jobs, keys, leads, messages, migrate, outbox, serve, sql,
+};
 use super::{tenants, version, webhooks};
 use crate::config::DEFAULT_FILE;
 
@@ -46,6 +48,7 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
             let path = location.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
             init::init(path, location.data_dir.as_deref(), &mut io::stdout().lock())
         }
+        Verb::Broadcast(verb) => block_on(broadcast::run(&location, verb)),
         Verb::Config(verb) => configuration(&location, verb),
         Verb::Migrate(args) => block_on(migrate::run(&location, args)),
         Verb::Outbox(verb) => block_on(outbox::run(&location, verb)),

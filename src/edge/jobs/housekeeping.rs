@@ -22,6 +22,8 @@ const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
 const KEEP_DELIVERIES_MS: i64 = 90 * DAY_MS;
 /// Attempts of the test button: whoever tries an endpoint out looks at once.
 const KEEP_TESTS_MS: i64 = 30 * DAY_MS;
+/// Broadcasts that are over, with their recipients: whoever plans the next one looks at the last year's.
+const KEEP_BROADCASTS_MS: i64 = 365 * DAY_MS;
 /// Digests: longer than a year's turn, so that no day of the calendar is met again by a clock that was set back.
 const KEEP_DIGESTS_MS: i64 = 400 * DAY_MS;
 /// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
@@ -40,6 +42,7 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "jobRuns": prune(app, KEEP_RUNS_MS, sql::delete_runs).await?,
         "telegramMessages": prune(app, KEEP_MESSAGES_MS, chat::prune).await?,
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
+        "broadcasts": prune(app, KEEP_BROADCASTS_MS, onboarding::broadcast::prune).await?,
         "digests": prune(app, KEEP_DIGESTS_MS, onboarding::digest::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,

@@ -1,0 +1,192 @@
+//! A broadcast to a hundred thousand people on the moved clock, with faults, a pause and kills in the middle of it.
+//!
+//! The limits of Telegram are held to at ten times their size: at their own, a run takes minutes of real sends.
+//! `PILLARBOX_SOAK_KILLS` runs it with the real ones.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::harness::broadcast::counts;
+use crate::harness::dev::Dev;
+use crate::harness::file::value;
+use crate::harness::{setting, until};
+
+/// How often it is killed.
+const KILLS: usize = 3;
+/// What memory may grow by, in kB.
+const FLAT_KB: i64 = 20_000;
+
+/// How large it is, and how many times the real limits.
+struct Scale {
+    recipients: i64,
+    limits: i64,
+}
+
+fn scale() -> Scale {
+    let recipients = setting("PILLARBOX_BROADCAST_RECIPIENTS").map_or(100_000, |count| i64::try_from(count).unwrap());
+    let limits = if setting("PILLARBOX_SOAK_KILLS").is_some() { 1 } else { 10 };
+    Scale { recipients, limits }
+}
+
+struct Run {
+    dev: Dev,
+    conn: Connection,
+    scale: Scale,
+    id: String,
+    rng: rand::rngs::StdRng,
+}
+
+impl Run {
+    fn start() -> Self {
+        let scale = scale();
+        let sets = [
+            format!("telegram.per_second={}", 25 * scale.limits),
+            format!("telegram.bulk_per_second={}", 20 * scale.limits),
+            "telegram.max_in_flight=64".to_owned(),
+            "telegram.timeout=2s".to_owned(),
+            "telegram.connect_timeout=1s".to_owned(),
+            "store.synchronous=normal".to_owned(),
+            "store.ballast=0".to_owned(),
+        ];
+        let dev = Dev::start(&sets.each_ref().map(String::as_str));
+        let conn = dev.writer();
+        dev.add_people(1..=scale.recipients, "en");
+        let rate = (20 * scale.limits).to_string();
+        let id = dev.draft(Some("Hello"), None, &["--per-second", &rate]);
+        let seed = setting("PILLARBOX_SEED").unwrap_or_else(|| rand::rng().random());
+        eprintln!("broadcast: PILLARBOX_SEED={seed}, {} recipients", scale.recipients);
+        Self { dev, conn, scale, id, rng: rand::rngs::StdRng::seed_from_u64(seed) }
+    }
+
+    /// Arms faults for people all over the audience.
+    fn arm(&mut self) {
+        let mut chats: Vec<i64> = (1..=self.scale.recipients).collect();
+        chats.shuffle(&mut self.rng);
+        let kinds = [
+            json!({"status": 429, "retry_after": 1}),
+            json!({"status": 403, "description": "Forbidden: bot was blocked by the user"}),
+            json!({"drop_response": true}),
+            json!({"status": 502, "body": "<html>502</html>"}),
+        ];
+        let late = json!({"delay_ms": 2500});
+        for (chat, kind) in chats.iter().zip(kinds.iter().cycle().take(196).chain(std::iter::repeat_n(&late, 4))) {
+            let mut fault = kind.clone();
+            fault["chat_id"] = json!(chat);
+            self.dev.fault(&fault);
+        }
+    }
+
+    fn count(&self, status: &str) -> i64 {
+        let sql = format!("SELECT {status} FROM broadcasts WHERE id = ?1");
+        value(&self.conn, &sql, [&self.id])
+    }
+
+    fn state(&self) -> String {
+        value(&self.conn, "SELECT state FROM broadcasts WHERE id = ?1", [&self.id])
+    }
+
+    /// Moves the clock a second on when nothing is being sent: what is under way would else be stamped a second later.
+    fn tick(&self) {
+        let mut looks = 0;
+        until("what may go is sent", || {
+            let sending = "SELECT count(*) FROM telegram_messages WHERE status = 'sending'";
+            looks = if value::<i64>(&self.conn, sending, []) == 0 { looks + 1 } else { 0 };
+            (looks > 2).then_some(())
+        });
+        self.dev.advance(Duration::from_secs(1));
+    }
+
+    fn tick_until(&self, done: i64) {
+        while self.state() == "running" && self.count("sent") < done {
+            self.tick();
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_reach_each_at_most_once() {
+    let mut run = Run::start();
+    run.arm();
+    run.dev.start_broadcast(&run.id);
+    let total = run.scale.recipients;
+    until("it is frozen", || {
+        (value::<bool>(&run.conn, "SELECT frozen_at IS NOT NULL FROM broadcasts", [])).then_some(())
+    });
+    run.tick_until(total / 20);
+    let before = resident_kb(run.dev.process.id());
+    run.tick_until(total / 4);
+    let after = resident_kb(run.dev.process.id());
+    assert!(after - before < FLAT_KB, "memory grew from {before} to {after} kB");
+    for kill in 1..=KILLS {
+        run.tick_until(total / 4 + total / 10 * i64::try_from(kill).unwrap());
+        run.dev.advance(Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(run.rng.random_range(0..40)));
+        run.dev.start_again();
+    }
+    run.dev.broadcast(&["pause", &run.id]);
+    until("nothing of it is in the queue", || (run.count("queued") == 0).then_some(()));
+    let held = run.count("sent");
+    run.dev.advance(Duration::from_secs(600));
+    assert_eq!((run.count("sent"), run.state()), (held, "paused".to_owned()));
+    run.dev.broadcast(&["resume", &run.id]);
+    run.tick_until(total + 1);
+    assert_eq!(run.state(), "done");
+    check(&run);
+}
+
+fn check(run: &Run) {
+    let counted: HashMap<&str, i64> = counts(&run.conn, &run.id).into_iter().collect();
+    let count = |status: &str| counted.get(status).copied().unwrap_or_default();
+    eprintln!("broadcast: {counted:?}");
+    assert_eq!(counted.values().sum::<i64>(), run.scale.recipients);
+    assert_eq!((count("pending"), count("queued"), count("undeliverable")), (0, 0, 49));
+    // These faults left a doubt, and so did each kill in what was in flight.
+    assert!((102..=102 + 64 * 3).contains(&count("unknown")), "{counted:?}");
+    let report = run.dev.command(&["broadcast", "report", &run.id]);
+    let report = String::from_utf8(report.stdout).unwrap();
+    for status in ["sent", "undeliverable", "unknown"] {
+        let lines = report.lines().filter(|line| line.split(',').nth(2) == Some(status)).count();
+        assert_eq!(i64::try_from(lines).unwrap(), count(status), "{status} in the report");
+    }
+    let accepted = accepted(run);
+    let mut copies: HashMap<i64, usize> = HashMap::new();
+    accepted.iter().for_each(|(_, chat)| *copies.entry(*chat).or_default() += 1);
+    assert!(copies.values().all(|copies| *copies == 1), "somebody was sent it twice");
+    let reached = i64::try_from(copies.len()).unwrap();
+    assert!((count("sent")..=count("sent") + count("unknown")).contains(&reached), "{reached} reached, {counted:?}");
+    let mut at: Vec<i64> = accepted.iter().map(|(at, _)| *at).collect();
+    at.sort_unstable();
+    let busiest = (0..at.len()).map(|first| at[first..].partition_point(|other| *other < at[first] + 900)).max();
+    let limit = usize::try_from(20 * run.scale.limits).unwrap();
+    assert!(busiest.unwrap() <= limit, "{busiest:?} in one second, of {limit}");
+    let events: i64 = value(&run.conn, "SELECT count(*) FROM outbox_events WHERE type = 'broadcast.finished'", []);
+    assert_eq!(events, 1);
+}
+
+/// When the fake accepted what, and for whom.
+fn accepted(run: &Run) -> Vec<(i64, i64)> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let page = run.dev.http.get(&format!("/dev/telegram/messages?after={after}")).json();
+        let messages = page["messages"].as_array().unwrap();
+        let Some(last) = messages.last() else { return all };
+        after = last["ordinal"].as_i64().unwrap();
+        all.extend(messages.iter().map(|message| {
+            let at = chrono::DateTime::parse_from_rfc3339(message["sent_at"].as_str().unwrap()).unwrap();
+            (at.timestamp_millis(), message["chat_id"].as_i64().unwrap())
+        }));
+    }
+}
+
+/// What a process holds in memory.
+fn resident_kb(process: u32) -> i64 {
+    let status = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
