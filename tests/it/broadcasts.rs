@@ -426,3 +426,24 @@ fn a_watcher_is_told_until_it_is_over() {
     let listed = dev.broadcast(&["list"]);
     assert_eq!((listed.len(), listed[0]["total"].as_i64()), (1, Some(40)));
 }
+
+#[test]
+fn the_commands_of_the_page_do_what_it_says() {
+    let (dev, _) = start();
+    dev.add_people(1..=90, "en");
+    dev.writer().execute("UPDATE bot_users SET last_activity_at = ?1", [dev.now()]).unwrap();
+    for (name, text) in [("spring.ru.html", "Весна"), ("spring.en.html", "Spring")] {
+        std::fs::write(dev.place.path(name), text).unwrap();
+    }
+    let page = include_str!("../../docs/bot.md");
+    let shown =
+        crate::docs::blocks_of(page, "sh").into_iter().find(|block| block.contains("broadcast create")).unwrap();
+    for line in shown.lines() {
+        let words: Vec<&str> = line.split_whitespace().skip(2).collect();
+        dev.broadcast(&words);
+    }
+    let report = std::fs::read_to_string(dev.place.path("spring.csv")).unwrap();
+    assert_eq!(report.lines().count(), 31, "a third of them is at these stages: {report}");
+    assert_eq!(dev.texts(5), ["Spring"]);
+    until("the test arrives", || (dev.texts(123_456) == ["Spring"]).then_some(()));
+}
