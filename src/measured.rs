@@ -31,7 +31,7 @@ impl Measured {
         let sources = Sources::empty()
             .with_set("bot.event_source=local")
             .with_set("reminders.per_sweep=1000")
-            .with_set(&format!("jobs.time_zone={}", afternoon()));
+            .with_set(format!("jobs.time_zone={}", afternoon()));
         let config = Config::load(sources.with_flag("--data-dir", "store.data_dir", dir))?;
         let db = app::open_store(&config.store, Role::Owner("bench"), Clock::system())?;
         let parts = Parts {

@@ -1,6 +1,6 @@
 //! Broadcasts by the command line beside a server: whom they reach, what holds them, and what their author is told.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::Timelike;
 use rusqlite::Connection;
@@ -353,61 +353,6 @@ fn quiet_hours_hold_over_a_restart() {
     assert_eq!(value::<i64>(&conn, quiet, [from + 1000, to - 1]), 0);
     let total: i64 = counts(&conn, &id).iter().filter(|(status, _)| *status != "unknown").map(|(_, count)| count).sum();
     assert!(total >= 595, "{total}");
-}
-
-#[test]
-fn five_hundred_go_in_real_time_within_the_limits() {
-    let dev = Dev::start(&["store.ballast=0", "telegram.timeout=3s", "telegram.connect_timeout=1s"]);
-    let conn = dev.writer();
-    dev.add_people(1..=500, "en");
-    dev.add_people(9001..=9001, "en");
-    conn.execute("UPDATE bot_users SET optin_broadcast = 0 WHERE telegram_id = 9001", []).unwrap();
-    let id = dev.draft(Some("Hello"), None, &[]);
-    dev.start_broadcast(&id);
-    dev.until_message(&format!("broadcast:{id}:1"), "sent");
-    // A few calls hang and the others go on; what a person waits for does not wait for any of them.
-    (100..103).for_each(|chat| dev.fault(&json!({"chat_id": chat, "delay_ms": 4000})));
-    let mut slowest = Duration::ZERO;
-    for number in 1..=8 {
-        let asked = Instant::now();
-        let reply = "INSERT INTO telegram_messages (chat_id, kind, lane, text, format, dedup_key, due_at, waiting_since, created_at)
-                     VALUES (9001, 'reply', 'interactive', 'answer', 'plain', 'reply:' || ?1, 0, ?2, ?2)";
-        conn.execute(reply, (number.to_string(), dev.now())).unwrap();
-        until("the answer has left", || (dev.texts(9001).len() == number).then_some(()));
-        slowest = slowest.max(asked.elapsed());
-        std::thread::sleep(Duration::from_millis(1_500));
-    }
-    assert!(slowest < Duration::from_secs(1), "an answer took {slowest:?}");
-    dev.until_broadcast(&id, "done");
-    let total: i64 = counts(&conn, &id).iter().map(|(_, count)| count).sum();
-    assert_eq!((total, counts(&conn, &id)[0]), (501, ("sent", 497)));
-    let mut sent = accepted(&dev);
-    sent.sort_unstable();
-    assert_eq!(sent.len(), 508, "each once");
-    let all: Vec<i64> = sent.iter().map(|(at, _)| *at).collect();
-    let bulk: Vec<i64> = sent.iter().filter(|(_, chat)| *chat != 9001).map(|(at, _)| *at).collect();
-    assert_eq!((busiest(&all) <= 25, busiest(&bulk) <= 20), (true, true), "{} {}", busiest(&all), busiest(&bulk));
-    let span = bulk.last().unwrap() - bulk.first().unwrap();
-    assert!(span <= 40_000, "500 at 20/s took {span} ms");
-}
-
-/// When the fake accepted what, and for whom.
-fn accepted(dev: &Dev) -> Vec<(i64, i64)> {
-    let (mut all, mut after) = (Vec::new(), 0);
-    loop {
-        let page = dev.http.get(&format!("/dev/telegram/messages?after={after}")).json();
-        let Some(last) = page["messages"].as_array().unwrap().last() else { return all };
-        after = last["ordinal"].as_i64().unwrap();
-        all.extend(page["messages"].as_array().unwrap().iter().map(|message| {
-            let at = chrono::DateTime::parse_from_rfc3339(message["sent_at"].as_str().unwrap()).unwrap();
-            (at.timestamp_millis(), message["chat_id"].as_i64().unwrap())
-        }));
-    }
-}
-
-/// The most that came in 900 ms: the fake notes when a call arrives, and one that was late falls into the next second.
-fn busiest(at: &[i64]) -> usize {
-    (0..at.len()).map(|first| at[first..].partition_point(|other| *other < at[first] + 900)).max().unwrap_or(0)
 }
 
 #[test]

@@ -75,3 +75,26 @@ pub(crate) fn counts(conn: &Connection, id: &str) -> Vec<(&'static str, i64)> {
     assert_eq!(STATUSES.map(count).to_vec(), shown, "the counts of {id} are those of its recipients");
     STATUSES.into_iter().zip(shown).filter(|(_, count)| *count > 0).collect()
 }
+
+/// When the fake accepted what, in unix milliseconds, and for whom; in that order.
+pub(crate) fn accepted(dev: &Dev) -> Vec<(i64, i64)> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let page = dev.http.get(&format!("/dev/telegram/messages?after={after}")).json();
+        let messages = page["messages"].as_array().expect("a list");
+        let Some(last) = messages.last() else { break };
+        after = last["ordinal"].as_i64().expect("an ordinal");
+        all.extend(messages.iter().map(|message| {
+            let at = message["sent_at"].as_str().and_then(|at| chrono::DateTime::parse_from_rfc3339(at).ok());
+            (at.expect("an instant").timestamp_millis(), message["chat_id"].as_i64().expect("an id"))
+        }));
+    }
+    all.sort_unstable();
+    all
+}
+
+/// The most of these instants, which are in order, that are in 900 ms: the fake notes when a call arrives, and one that
+/// was late falls into the next second.
+pub(crate) fn busiest(at: &[i64]) -> usize {
+    (0..at.len()).map(|first| at[first..].partition_point(|other| *other < at[first] + 900)).max().unwrap_or(0)
+}
