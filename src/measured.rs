@@ -28,7 +28,10 @@ impl Measured {
     /// # Errors
     /// What stands in the way, in words.
     pub async fn open(dir: &Path) -> anyhow::Result<Self> {
-        let sources = Sources::empty().with_set("bot.event_source=local");
+        let sources = Sources::empty()
+            .with_set("bot.event_source=local")
+            .with_set("reminders.per_sweep=1000")
+            .with_set(format!("jobs.time_zone={}", afternoon()));
         let config = Config::load(sources.with_flag("--data-dir", "store.data_dir", dir))?;
         let db = app::open_store(&config.store, Role::Owner("bench"), Clock::system())?;
         let parts = Parts {
@@ -131,6 +134,26 @@ impl Measured {
         Ok((published, started.elapsed()))
     }
 
+    /// One sweep of reminders, of a thousand at most: how many it queued, and how long it took with its commits.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn time_reminders(&self) -> anyhow::Result<(u64, Duration)> {
+        let started = Instant::now();
+        let pass = self.app.send_reminders().await?;
+        Ok((pass.counts.get("queued").and_then(Value::as_u64).unwrap_or(0), started.elapsed()))
+    }
+
+    /// One pass of digests: how many it queued, and how long it took with its commits.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn time_digests(&self) -> anyhow::Result<(u64, Duration)> {
+        let started = Instant::now();
+        let pass = self.app.send_digests().await?;
+        Ok((pass.counts.get("queued").and_then(Value::as_u64).unwrap_or(0), started.elapsed()))
+    }
+
     /// Runs a statement, to lay down what a measurement starts from.
     ///
     /// # Errors
@@ -142,6 +165,16 @@ impl Measured {
     /// Lets go of the directory.
     pub async fn close(self) {
         self.db.close().await;
+    }
+}
+
+/// A zone in which it is one in the afternoon: digests are sent from noon on.
+fn afternoon() -> String {
+    let hour = Clock::system().now() / 3_600_000 % 24;
+    // The signs of these names are turned round: Etc/GMT-3 is three hours ahead.
+    match 13 - hour {
+        ahead @ 1.. => format!("Etc/GMT-{ahead}"),
+        behind => format!("Etc/GMT+{}", -behind),
     }
 }
 

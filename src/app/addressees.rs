@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::chat::{Addressee, Asked, Closed, Permit, Reason};
+use crate::chat::{Addressee, Asked, Closed, Kind, Permit, Reason};
 use crate::kernel::contract::WebNotification;
 use crate::kernel::store::{StoreError, Tx};
-use crate::onboarding::{Backend, people};
+use crate::onboarding::{Backend, broadcast, people};
 
 /// What a message may ask for when it cannot be delivered.
 #[derive(Deserialize)]
@@ -22,7 +22,10 @@ pub(crate) struct Addressees {
 
 impl Addressee for Addressees {
     fn permits(&self, tx: &Tx<'_>, asked: &Asked<'_>) -> Result<Permit, StoreError> {
-        people::permits(tx, asked.chat_id, asked.kind)
+        match people::permits(tx, asked.chat_id, asked.kind)? {
+            Permit::Granted if asked.kind == Kind::Broadcast => broadcast::permits(tx, asked.dedup_key),
+            permit => Ok(permit),
+        }
     }
 
     fn unreachable(&self, tx: &Tx<'_>, chat_id: i64, reason: Reason) -> Result<(), StoreError> {
@@ -40,9 +43,12 @@ impl Addressee for Addressees {
         }
     }
 
-    fn closed(&self, _: &Tx<'_>, _: &Closed<'_>) -> Result<(), StoreError> {
-        // Nobody counts messages of these kinds.
-        Ok(())
+    fn closed(&self, tx: &Tx<'_>, closed: &Closed<'_>) -> Result<(), StoreError> {
+        match closed.kind {
+            Kind::Broadcast => broadcast::record(tx, closed),
+            // Nobody counts messages of the other kinds.
+            _ => Ok(()),
+        }
     }
 
     fn moved(&self, _: &Tx<'_>, from: i64, to: i64) -> Result<(), StoreError> {

@@ -2,13 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
-use crate::onboarding::content::Content;
+use crate::config::{self, Config, RemindersConfig};
+use crate::onboarding::content::{Content, Lang};
 
-/// What their passes need. There is none yet: this build sends none of them.
-pub(super) enum Bulk {}
+/// What their passes need.
+pub(super) struct Bulk {
+    pub(super) content: Arc<Content>,
+    pub(super) reminders: RemindersConfig,
+    /// Of people who have not chosen one.
+    pub(super) default_lang: Lang,
+}
 
-/// What is sent to many by this configuration; nothing if the bot is off.
-pub(super) fn open(_: &Config, _: &Arc<Content>) -> Option<Bulk> {
-    None
+/// What is sent to many by this configuration.
+pub(super) fn open(config: &Config, content: &Arc<Content>) -> Bulk {
+    let default_lang = match config.bot.default_lang {
+        config::Lang::Ru => Lang::Ru,
+        config::Lang::En => Lang::En,
+    };
+    Bulk { content: Arc::clone(content), reminders: config.reminders.clone(), default_lang }
 }

@@ -143,7 +143,7 @@ impl App {
         let dialog = source.as_ref().map(|backend| dialog::open(&config.bot, &content, backend));
         let calls = remote.map(|remote| Calls::new(db.clone(), remote, dialog.clone()));
         let updates = updates::open(&db, dialog.as_ref(), reader);
-        let bulk = source.as_ref().and_then(|_| bulk::open(config, &content));
+        let bulk = source.as_ref().map(|_| bulk::open(config, &content));
         let webhooks = Webhooks::open(&config.webhooks, &db)?;
         let deliverer = webhooks.open_deliverer(&config.webhooks, &db);
         let relay = events::open_relay(config, &db, &content)?;

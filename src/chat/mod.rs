@@ -32,7 +32,6 @@
 //! take only slots from here.
 
 mod access;
-#[expect(dead_code, reason = "broadcasts look at all of it, and there are none yet")]
 mod addressee;
 pub(crate) mod inbox;
 mod input;
@@ -51,7 +50,7 @@ mod verdict;
 mod withdraw;
 
 pub(crate) use access::Access;
-pub(crate) use addressee::{Addressee, Asked, Closed, Permit};
+pub(crate) use addressee::{Addressee, Asked, Closed, End, Permit};
 pub(crate) use input::{Author, Input, Membership, Place, Reader, Unreadable, What};
 pub(crate) use kind::{Kind, Lane};
 pub(crate) use limiter::{Limiter, Limits, Slot, millis};
@@ -59,9 +58,10 @@ pub(crate) use listing::{Filter, Listed, Status, list, newest, retry, stats};
 pub(crate) use message::{Action, Button, Format, Keyboard, NewMessage, Preview, Rendered};
 pub(crate) use outcome::{Class, FailureCode, Messenger, Outcome, Reason};
 pub(crate) use plain::plain_text;
-pub(crate) use queue::{enqueue, prune};
+pub(crate) use queue::{Enqueued, enqueue, prune};
 pub(crate) use sender::{Sender, SenderParts, SenderSettings};
 pub(crate) use verdict::UNAUTHORIZED_WAIT;
+pub(crate) use withdraw::withdraw;
 
 use crate::kernel::store::{StoreError, Wake};
 

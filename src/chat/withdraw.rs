@@ -8,7 +8,6 @@ use crate::kernel::store::{StoreError, Tx};
 ///
 /// # Errors
 /// The store's.
-#[cfg_attr(not(test), expect(dead_code, reason = "a broadcast that pauses calls it, and there are none yet"))]
 pub(crate) fn withdraw(tx: &Tx<'_>, ids: &[i64]) -> Result<Vec<i64>, StoreError> {
     sql::settle::delete_waiting(tx, ids)
 }

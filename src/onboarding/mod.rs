@@ -34,6 +34,8 @@ pub(crate) mod ledger;
 #[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod menu;
 pub(crate) mod people;
+#[cfg(test)]
+mod plan_tests;
 pub(crate) mod port;
 pub(crate) mod prune;
 mod reactions;

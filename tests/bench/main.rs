@@ -8,6 +8,7 @@
 //! `cargo bench --bench bench -- [GROUP]…` runs some groups only. Settings: `BENCH_DIR` (where the files lie; the disk is
 //! what is measured), `BENCH_ROUNDS`, `BENCH_ROWS` (processed rows of the large file; a tenth of it waits).
 
+mod bulk;
 mod consume;
 mod floor;
 mod http;
@@ -40,6 +41,8 @@ const GROUPS: &[Group] = &[
     ("leads", leads::measure),
     ("webhooks", webhooks::measure),
     ("relay", relay::measure),
+    ("reminders", bulk::measure_reminders),
+    ("digest", bulk::measure_digest),
     ("large", large::measure),
 ];
 

@@ -1,7 +1,8 @@
 //! The passes that send to many.
 
-use super::Pass;
+use super::{Again, Pass};
 use crate::app::App;
+use crate::onboarding::{broadcast, digest, reminders};
 
 impl App {
     /// Freezes the recipients of broadcasts, feeds them to the send queue, and ends what is over.
@@ -9,7 +10,10 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn run_broadcasts(&self) -> anyhow::Result<Pass> {
-        self.no_bulk()
+        let Some(bulk) = &self.bulk else { return Ok(Pass::off()) };
+        let report = broadcast::sweep::run_once(&self.db, bulk.default_lang, &self.stop).await?;
+        let again = report.next.map_or(Again::Later, Again::At);
+        Ok(Pass { counts: serde_json::to_value(report)?, again })
     }
 
     /// Sends leaders their day's numbers.
@@ -17,7 +21,10 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn send_digests(&self) -> anyhow::Result<Pass> {
-        self.no_bulk()
+        let Some(bulk) = &self.bulk else { return Ok(Pass::off()) };
+        let report = digest::run_once(&self.db, &bulk.content, self.jobs.time_zone, &self.stop).await?;
+        let again = report.next.map_or(Again::Later, Again::At);
+        Ok(Pass { counts: serde_json::to_value(report)?, again })
     }
 
     /// Reminds whoever has been silent at their stage.
@@ -25,13 +32,8 @@ impl App {
     /// # Errors
     /// The store's.
     pub(crate) async fn send_reminders(&self) -> anyhow::Result<Pass> {
-        self.no_bulk()
-    }
-
-    fn no_bulk(&self) -> anyhow::Result<Pass> {
-        match &self.bulk {
-            None => Ok(Pass::off()),
-            Some(bulk) => match *bulk {},
-        }
+        let Some(bulk) = &self.bulk else { return Ok(Pass::off()) };
+        let report = reminders::run_once(&self.db, &bulk.content, &bulk.reminders, &self.stop).await?;
+        Ok(Pass { counts: serde_json::to_value(report)?, again: Again::Later })
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 
-use super::{content, events, jobs, keys, leads, members, messages, outbox, tenants, updates, webhooks};
+use super::{broadcast, content, events, jobs, keys, leads, members, messages, outbox, tenants, updates, webhooks};
 use crate::edge::jobs::JOBS;
 
 /// One binary, one SQLite file: bot events, a Telegram send queue, leads and webhooks for a single server.
@@ -56,6 +56,9 @@ pub(super) enum Verb {
     /// Write a commented configuration file with a fresh secret
     #[command(after_help = "Example: pillarbox init --config /etc/pillarbox.toml --data-dir /var/lib/pillarbox")]
     Init,
+    /// Send one message to many people: make it, try it, start it, watch it
+    #[command(subcommand)]
+    Broadcast(broadcast::BroadcastVerb),
     /// Check the configuration, or show it with the origin of every value
     #[command(subcommand)]
     Config(ConfigVerb),
@@ -74,15 +77,12 @@ pub(super) enum Verb {
     /// Look after the broker's leads: list, show, retry, export, delete, and test the way to the chat
     #[command(subcommand)]
     Leads(leads::LeadsVerb),
-<<<<<<< HEAD
     /// Look after members: import a file of them, show one
     #[command(subcommand)]
     Members(members::MembersVerb),
-=======
     /// Look after the bot's texts: list, show, change, give back, check
     #[command(subcommand)]
     Content(content::ContentVerb),
->>>>>>> pkg-m
     /// See tenants, and make one
     #[command(subcommand)]
     Tenants(tenants::TenantsVerb),

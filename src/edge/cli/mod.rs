@@ -2,6 +2,7 @@
 
 mod args;
 mod beside;
+mod broadcast;
 pub(crate) mod config;
 mod confirm;
 mod content;

@@ -11,7 +11,10 @@ use clap::Parser;
 use super::args::{ConfigVerb, Line, Location, Serving, Verb};
 use super::dev::{Demo, DevOptions};
 use super::print::{Printer, note};
-use super::{Exit, config, content, dev, events, fake, init, jobs, keys, leads, members, messages, migrate, outbox, serve, sql, tenants, updates, version, webhooks};
+use super::{
+    Exit, broadcast, config, content, dev, events, fake, init, jobs, keys, leads, members, messages, migrate, outbox,
+    serve, sql, tenants, updates, version, webhooks,
+};
 use crate::config::DEFAULT_FILE;
 
 /// Where `fake` keeps its data when nobody says; it reads no configuration.
@@ -45,17 +48,15 @@ fn dispatch(Line { location, verb }: Line) -> anyhow::Result<Exit> {
             let path = location.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
             init::init(path, location.data_dir.as_deref(), &mut io::stdout().lock())
         }
+        Verb::Broadcast(verb) => block_on(broadcast::run(&location, verb)),
         Verb::Config(verb) => configuration(&location, verb),
         Verb::Migrate(args) => block_on(migrate::run(&location, args)),
         Verb::Outbox(verb) => block_on(outbox::run(&location, verb)),
         Verb::Jobs(verb) => block_on(jobs::run(&location, verb)),
         Verb::Messages(verb) => block_on(messages::run(&location, verb)),
         Verb::Leads(verb) => block_on(leads::run(&location, verb)),
-<<<<<<< HEAD
         Verb::Members(verb) => block_on(members::run(&location, verb)),
-=======
         Verb::Content(verb) => block_on(content::run(&location, verb)),
->>>>>>> pkg-m
         Verb::Tenants(verb) => block_on(tenants::run(&location, verb)),
         Verb::Keys(verb) => block_on(keys::run(&location, verb)),
         Verb::Events(verb) => block_on(events::run(&location, verb)),

@@ -22,6 +22,10 @@ const KEEP_CALLS_MS: i64 = 90 * DAY_MS;
 const KEEP_DELIVERIES_MS: i64 = 90 * DAY_MS;
 /// Attempts of the test button: whoever tries an endpoint out looks at once.
 const KEEP_TESTS_MS: i64 = 30 * DAY_MS;
+/// Broadcasts that are over, with their recipients: whoever plans the next one looks at the last year's.
+const KEEP_BROADCASTS_MS: i64 = 365 * DAY_MS;
+/// Digests: longer than a year's turn, so that no day of the calendar is met again by a clock that was set back.
+const KEEP_DIGESTS_MS: i64 = 400 * DAY_MS;
 /// Counts of posts per visitor: nothing looks back further than an hour; a week shows a person what happened.
 const KEEP_RATE_LIMITS_MS: i64 = 7 * DAY_MS;
 
@@ -46,6 +50,8 @@ pub(super) async fn run(app: &App) -> anyhow::Result<Pass> {
         "backendCalls": prune(app, KEEP_CALLS_MS, onboarding::calls::prune).await?,
         "connectLinks": prune(app, KEEP_LINKS_MS, backend::connect::prune).await?,
         "memberImports": prune(app, KEEP_IMPORTS_MS, backend::members::import::prune).await?,
+        "broadcasts": prune(app, KEEP_BROADCASTS_MS, onboarding::broadcast::prune).await?,
+        "digests": prune(app, KEEP_DIGESTS_MS, onboarding::digest::prune).await?,
         "leadRateLimits": prune(app, KEEP_RATE_LIMITS_MS, leads::prune_rate_limits).await?,
         "leads": prune_leads(app).await?,
         "webhookDeliveries": webhooks.deliveries,

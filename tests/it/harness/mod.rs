@@ -2,6 +2,7 @@
 //!
 //! Nothing here sleeps and hopes: whoever waits polls a condition until a deadline, and says what did not happen.
 
+pub(crate) mod broadcast;
 pub(crate) mod conversation;
 pub(crate) mod crash;
 pub(crate) mod dev;

@@ -7,7 +7,7 @@ mod args;
 mod csv;
 mod export;
 mod look;
-mod output;
+pub(super) mod output;
 mod remove;
 mod repair;
 mod smoke;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 /// A file that is being written.
-pub(super) struct NewFile {
+pub(in crate::edge::cli) struct NewFile {
     file: Option<BufWriter<File>>,
     partial: PathBuf,
     path: PathBuf,
@@ -23,7 +23,7 @@ impl NewFile {
     ///
     /// # Errors
     /// When it is no plain file, or nothing can be written beside it.
-    pub(super) fn begin(path: &Path) -> anyhow::Result<Self> {
+    pub(in crate::edge::cli) fn begin(path: &Path) -> anyhow::Result<Self> {
         if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
             bail!("{} is not a plain file; to write into it, use stdout: > {}", path.display(), path.display());
         }
@@ -40,7 +40,7 @@ impl NewFile {
     ///
     /// # Errors
     /// The system's; then it is removed.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(in crate::edge::cli) fn finish(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
         std::fs::rename(&self.partial, &self.path)
