@@ -140,10 +140,16 @@ fn names(path: &str) -> Vec<&str> {
 
 /// Each dependency is named in one place, so that replacing it is one folder's work.
 fn dependencies_have_one_home(tree: &Tree) -> Vec<String> {
-    let homes: [(&str, &[&str]); 15] = [
+    let homes: [(&str, &[&str]); 21] = [
         ("axum", &["src/edge/http/", "src/dev/"]),
         ("teloxide", &["src/edge/telegram/"]),
-        ("reqwest", &["src/edge/telegram/", "src/edge/backend/", "src/dev/", "src/webhooks/transport"]),
+        ("reqwest", &["src/edge/telegram/", "src/edge/backend/", "src/dev/"]),
+        ("hyper", &["src/edge/http/", "src/webhooks/transport/"]),
+        ("hyper_util", &["src/edge/http/", "src/webhooks/transport/"]),
+        ("http_body_util", &["src/webhooks/transport/"]),
+        ("tower_service", &["src/webhooks/transport/"]),
+        ("tokio_rustls", &["src/webhooks/transport/"]),
+        ("webpki_roots", &["src/webhooks/transport/"]),
         ("standardwebhooks", &["src/webhooks/signature.rs"]),
         ("chacha20poly1305", &["src/webhooks/vault.rs"]),
         ("httpdate", &["src/webhooks/"]),

@@ -133,10 +133,11 @@ impl Egress {
     }
 }
 
-/// Labels of letters, digits, hyphens and underscores, as name servers and certificates know them. The parser has made
-/// them lower case, and A-labels of what is written in other letters.
+/// Labels of letters, digits, underscores and hyphens between them, as name servers and certificates know them. The parser
+/// has made them lower case, and A-labels of what is written in other letters.
 fn is_host_name(name: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_fit);
+    let is_edged = |label: &str| label.starts_with('-') || label.ends_with('-');
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_fit) && !is_edged(label);
     name.len() <= 253 && name.split('.').all(is_label)
 }

@@ -4,11 +4,14 @@
 use std::error::Error;
 use std::io;
 
+use hyper_util::client::legacy;
+
+use super::connect::NotConnected;
 use super::guard::NotDialled;
 use crate::webhooks::response::ErrorClass;
 use crate::webhooks::shortage::is_shortage;
 
-pub(super) fn class_of(error: &reqwest::Error) -> ErrorClass {
+pub(super) fn class_of(error: &legacy::Error) -> ErrorClass {
     let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
     if let Some(why) = causes().find_map(|cause| cause.downcast_ref::<NotDialled>()) {
         return match why {
@@ -17,22 +20,19 @@ pub(super) fn class_of(error: &reqwest::Error) -> ErrorClass {
             NotDialled::Untold => ErrorClass::Interrupted,
         };
     }
-    if error.is_timeout() {
+    let is_io =
+        |is_so: fn(&io::Error) -> bool| causes().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(is_so);
+    let not_connected = causes().find_map(|cause| cause.downcast_ref::<NotConnected>());
+    if matches!(not_connected, Some(NotConnected::Late)) || is_io(|error| error.kind() == io::ErrorKind::TimedOut) {
         return ErrorClass::Timeout;
     }
-    // A connection for which this machine had no descriptor was never asked for.
-    let is_short = |cause: &(dyn Error + 'static)| cause.downcast_ref::<io::Error>().is_some_and(is_shortage);
-    if error.is_connect() && causes().any(is_short) {
-        return ErrorClass::Interrupted;
+    match not_connected {
+        // A connection for which this machine had no descriptor was never asked for.
+        Some(_) if is_io(is_shortage) => ErrorClass::Interrupted,
+        Some(NotConnected::Handshake(_)) => ErrorClass::Tls,
+        Some(_) => ErrorClass::Connect,
+        // TLS reports what it does not accept as invalid data, also after the handshake; a socket itself never does.
+        None if is_io(|error| error.kind() == io::ErrorKind::InvalidData) => ErrorClass::Tls,
+        None => ErrorClass::Protocol,
     }
-    // TLS reports what it does not accept as invalid data, also after the handshake; a socket itself never does.
-    let is_invalid = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
-    };
-    if !error.is_connect() {
-        return if causes().any(is_invalid) { ErrorClass::Tls } else { ErrorClass::Protocol };
-    }
-    // A failed dial is told by the connector's own error; what fails while shaking hands comes as it is.
-    let is_handshake = causes().nth(1).is_some_and(|cause| cause.is::<io::Error>());
-    if is_handshake || causes().any(is_invalid) { ErrorClass::Tls } else { ErrorClass::Connect }
 }

@@ -5,10 +5,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::{Certificate, Client};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use super::connect::{self, Connector};
 use super::guard::Guard;
-use super::{TransportError, TransportSettings, user_agent};
+use super::{TransportError, TransportSettings};
 
 /// How long a connection without a request is kept. Shorter than what receivers commonly allow (five seconds is usual),
 /// so that it is we who close it, and no request meets a connection that is just being closed.
@@ -17,39 +24,43 @@ pub(super) const IDLE: Duration = Duration::from_secs(4);
 /// The longest that requests begin on the same connections, in real time, as names change in it.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// The most bytes of a head, and of what is read ahead. Servers and proxies commonly allow 8 KiB to 16 KiB; with more, a
+/// single read could bring so many provisional answers that going through them takes long.
+const LONGEST_HEAD: usize = 32 * 1024;
+
+/// Follows no redirect, knows no proxy and no cookie, and decompresses nothing: it has none of these.
+pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
+
 /// The client of now, and how the next one is made.
 #[derive(Debug)]
 pub(super) struct Clients {
     timeout: Duration,
     idle_per_host: usize,
-    certificates: Vec<Certificate>,
-    guard: Arc<Guard>,
-    current: Mutex<(Client, Instant)>,
+    guard: Guard,
+    tls: ClientConfig,
+    current: Mutex<(Arc<HttpClient>, Instant)>,
 }
 
 impl Clients {
     /// # Errors
-    /// The certificates, or what the client does not accept of them.
+    /// The certificates, or what is not accepted of them.
     pub(super) fn new(settings: &TransportSettings, guard: Guard) -> Result<Self, TransportError> {
         let TransportSettings { timeout, idle_per_host, ca_file } = settings;
-        let certificates = ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default();
-        let guard = Arc::new(guard);
-        let made = client(*timeout, *idle_per_host, &certificates, &guard).map_err(TransportError::Client)?;
+        let own = ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default();
+        let tls = connect::tls(own).map_err(TransportError::Client)?;
+        let made = client(Connector::new(guard.clone(), tls.clone(), *timeout), *idle_per_host);
         let current = Mutex::new((made, Instant::now()));
-        Ok(Self { timeout: *timeout, idle_per_host: *idle_per_host, certificates, guard, current })
+        Ok(Self { timeout: *timeout, idle_per_host: *idle_per_host, guard, tls, current })
     }
 
     /// A client whose connections are young enough. Those of the one before are closed, but what is under way on them ends.
-    ///
-    /// # Errors
-    /// The next client could not be made.
-    pub(super) fn current(&self) -> Result<Client, reqwest::Error> {
+    pub(super) fn current(&self) -> Arc<HttpClient> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.1.elapsed() >= LONGEST {
-            let made = client(self.timeout, self.idle_per_host, &self.certificates, &self.guard);
-            *current = (made.inspect_err(|error| tracing::error!(%error, "webhooks cannot be sent"))?, Instant::now());
+            let connector = Connector::new(self.guard.clone(), self.tls.clone(), self.timeout);
+            *current = (client(connector, self.idle_per_host), Instant::now());
         }
-        Ok(current.0.clone())
+        Arc::clone(&current.0)
     }
 
     /// As if the connections had been used for as long as they may be.
@@ -60,32 +71,20 @@ impl Clients {
     }
 }
 
-fn client(
-    timeout: Duration,
-    idle_per_host: usize,
-    certificates: &[Certificate],
-    guard: &Arc<Guard>,
-) -> Result<Client, reqwest::Error> {
-    let builder = Client::builder()
-        .use_rustls_tls()
-        .min_tls_version(reqwest::tls::Version::TLS_1_2)
-        .user_agent(user_agent())
-        .dns_resolver(Arc::clone(guard))
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .referer(false)
-        // One request at a time on a connection: a receiver that hangs holds up nobody else's.
-        .http1_only()
+/// One request at a time on a connection, as it speaks HTTP/1.1: a receiver that hangs holds up nobody else's.
+fn client(connector: Connector, idle_per_host: usize) -> Arc<HttpClient> {
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(idle_per_host)
-        // Shared out among the addresses of a name, so that one that does not answer leaves time for the next.
-        .connect_timeout(timeout);
-    certificates.iter().cloned().fold(builder, reqwest::ClientBuilder::add_root_certificate).build()
+        .http1_max_buf_size(LONGEST_HEAD)
+        .build(connector);
+    Arc::new(client)
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate>, TransportError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TransportError> {
     let read = std::fs::read(path);
     let text = read.map_err(|source| TransportError::CaFile { path: path.to_owned(), source })?;
-    let found = Certificate::from_pem_bundle(&text).unwrap_or_default();
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&text).collect::<Result<_, _>>().unwrap_or_default();
     if found.is_empty() { Err(TransportError::NoCertificate { path: path.to_owned() }) } else { Ok(found) }
 }

@@ -3,8 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use hyper_util::client::legacy::connect::dns::Name;
+use tower_service::Service;
 
 use crate::webhooks::egress::{Egress, Judgement};
 use crate::webhooks::resolve::{Begun, NoAddress, Resolver};
@@ -36,7 +39,8 @@ pub(super) enum NotDialled {
     Untold,
 }
 
-#[derive(Debug)]
+/// Clones share it.
+#[derive(Clone, Debug)]
 pub(super) struct Guard {
     egress: Egress,
     resolver: Resolver,
@@ -46,34 +50,44 @@ impl Guard {
     pub(super) fn new(egress: Egress, resolver: Resolver) -> Self {
         Self { egress, resolver }
     }
+
+    async fn addresses(&self, name: &Name) -> Result<std::vec::IntoIter<SocketAddr>, NotDialled> {
+        let begun = Begun::default();
+        // A connection that nobody waits for any more is dialled in a task of its own.
+        let _ = WATCH.try_with(|watch| watch.lookup.replace(Some(begun.clone())));
+        let found = self.resolver.resolve(name.as_str(), &begun).await;
+        let _ = WATCH.try_with(|watch| watch.lookup.take());
+        let addresses = found.map_err(|why| match why {
+            NoAddress::Unknown => NotDialled::Unknown,
+            NoAddress::NotAsked => NotDialled::Untold,
+        })?;
+        // One that may not be dialled spoils the others: who mixes them is trying out which one we take.
+        let judged: Vec<_> = addresses.iter().map(|address| self.egress.judge(*address)).collect();
+        if judged.contains(&Judgement::Refused) {
+            return Err(NotDialled::NotPublic);
+        }
+        if judged.contains(&Judgement::Untold) {
+            return Err(NotDialled::Untold);
+        }
+        let _ = WATCH.try_with(|watch| watch.dialled.set(addresses.first().copied()));
+        // Port 0 is replaced by that of the URL.
+        let dialled: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
+        Ok(dialled.into_iter())
+    }
 }
 
-impl Resolve for Guard {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (egress, resolver) = (self.egress.clone(), self.resolver.clone());
-        Box::pin(async move {
-            let begun = Begun::default();
-            // A connection that nobody waits for any more is dialled in a task of its own.
-            let _ = WATCH.try_with(|watch| watch.lookup.replace(Some(begun.clone())));
-            let found = resolver.resolve(name.as_str(), &begun).await;
-            let _ = WATCH.try_with(|watch| watch.lookup.take());
-            let addresses = found.map_err(|why| match why {
-                NoAddress::Unknown => NotDialled::Unknown,
-                NoAddress::NotAsked => NotDialled::Untold,
-            })?;
-            // One that may not be dialled spoils the others: who mixes them is trying out which one we take.
-            let judged: Vec<_> = addresses.iter().map(|address| egress.judge(*address)).collect();
-            if judged.contains(&Judgement::Refused) {
-                return Err(NotDialled::NotPublic.into());
-            }
-            if judged.contains(&Judgement::Untold) {
-                return Err(NotDialled::Untold.into());
-            }
-            let _ = WATCH.try_with(|watch| watch.dialled.set(addresses.first().copied()));
-            // Port 0 is replaced by that of the URL.
-            let dialled = addresses.into_iter().map(|address| SocketAddr::new(address, 0));
-            Ok::<Addrs, _>(Box::new(dialled))
-        })
+impl Service<Name> for Guard {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = NotDialled;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, NotDialled>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), NotDialled>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let guard = self.clone();
+        Box::pin(async move { guard.addresses(&name).await })
     }
 }
 

@@ -11,6 +11,11 @@
 //!   beginning is read, and a second later it is waited for no longer:
 //!   `src/webhooks/transport/tests/answers.rs::the_status_decides_whatever_becomes_of_the_body`,
 //!   `src/webhooks/transport/tests/answers.rs::a_body_that_is_kept_back_is_not_waited_for_when_the_status_is_there`.
+//! - An answer that never ends, provisional answers and the lines of a head among them, is cut off, and whoever writes it
+//!   keeps nothing else from its turn, however fast: `src/webhooks/transport/tests/floods.rs::provisional_answers_without_end_are_no_answer_and_hold_up_nobody`,
+//!   `src/webhooks/transport/tests/floods.rs::a_head_without_end_is_no_answer_and_holds_up_nobody`,
+//!   `src/webhooks/transport/tests/floods.rs::a_body_without_end_changes_nothing_and_holds_up_nobody`,
+//!   `src/webhooks/transport/tests/floods.rs::tls_that_never_comes_to_a_point_holds_up_nobody`.
 //! - No request begins on a connection that is older than a minute, so that a name is looked up and judged again:
 //!   `src/webhooks/transport/tests/guard.rs::a_connection_is_used_for_a_minute_and_then_the_name_is_judged_again`.
 //! - Nothing is decompressed: `src/webhooks/transport/tests/answers.rs::a_compressed_body_is_kept_as_it_came`.
@@ -26,7 +31,9 @@
 
 mod classify;
 mod client;
+mod connect;
 mod guard;
+mod stream;
 #[cfg(test)]
 pub(in crate::webhooks) mod tests;
 mod warm;
@@ -36,8 +43,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::Response;
-use reqwest::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::client::legacy::connect::HttpInfo;
+use tokio_rustls::rustls;
 use url::Url;
 
 use self::client::{Clients, IDLE};
@@ -91,7 +102,7 @@ pub(crate) enum TransportError {
     },
     /// The client cannot be made of them.
     #[error("the HTTP client cannot be made")]
-    Client(#[source] reqwest::Error),
+    Client(#[source] rustls::Error),
 }
 
 /// The client of webhooks; clones share its connections.
@@ -109,7 +120,7 @@ pub(crate) struct Transport {
 /// A judged address to send to. Kept between attempts, it knows where its connections lead.
 #[derive(Debug)]
 pub(crate) struct Target {
-    url: Url,
+    uri: Uri,
     host: Host,
     /// The address that was last spoken to: a connection that is used again is not dialled again.
     last: Mutex<Option<IpAddr>>,
@@ -145,7 +156,13 @@ impl Target {
     /// The address that a judged URL names.
     pub(crate) fn new(url: Url) -> Result<Self, UrlFault> {
         let host = Host::of(&url).ok_or(UrlFault::Host)?;
-        Ok(Self { url, host, last: Mutex::default() })
+        let uri = Uri::try_from(String::from(url)).map_err(|_| UrlFault::NotAUrl)?;
+        Ok(Self { uri, host, last: Mutex::default() })
+    }
+
+    /// Host and port, as connections are kept by.
+    fn authority(&self) -> &str {
+        self.uri.authority().map_or_else(Default::default, |authority| authority.as_str())
     }
 
     fn last(&self) -> Option<IpAddr> {
@@ -239,7 +256,7 @@ impl Transport {
         };
         let began = Instant::now();
         let deadline = tokio::time::Instant::now() + self.timeout;
-        let held = self.warm.keep(target.url.authority(), self.timeout + IDLE);
+        let held = self.warm.keep(target.authority(), self.timeout + IDLE);
         let connection = if held.is_some() { Connection::Kept } else { Connection::Closed };
         let request = async {
             let sent = self.request(target, headers, body, connection);
@@ -264,7 +281,8 @@ impl Transport {
                 return Answer::lost(ErrorClass::Timeout, began.elapsed(), at);
             }
         };
-        let resolved_ip = response.remote_addr().map(|address| address.ip()).or(dialled);
+        let spoken_to = response.extensions().get::<HttpInfo>().map(|info| info.remote_addr().ip());
+        let resolved_ip = spoken_to.or(dialled);
         target.was_at(resolved_ip);
         let deadline = deadline.min(tokio::time::Instant::now() + BODY);
         let (http_status, headers, body) = read(response, deadline).await;
@@ -287,21 +305,25 @@ impl Transport {
         headers: &WebhookHeaders<'_>,
         body: Vec<u8>,
         connection: Connection,
-    ) -> Result<Response, ErrorClass> {
-        let mut request = reqwest::Request::new(reqwest::Method::POST, target.url.clone());
+    ) -> Result<Response<Incoming>, ErrorClass> {
         let value = |text: &str| HeaderValue::from_str(text).map_err(|_| ErrorClass::Protocol);
+        let mut request = Request::new(Full::<Bytes>::from(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = target.uri.clone();
         let own = request.headers_mut();
+        // These, and the host.
+        own.reserve(8);
         own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         own.insert(HeaderName::from_static("webhook-id"), value(headers.id)?);
         own.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(headers.at_s));
         own.insert(HeaderName::from_static("webhook-signature"), value(headers.signature)?);
+        own.insert(USER_AGENT, HeaderValue::from_static(user_agent()));
+        own.insert(ACCEPT, HeaderValue::from_static("*/*"));
         if connection == Connection::Closed {
             own.insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        *request.body_mut() = Some(body.into());
-        // Nothing was sent without one.
-        let client = self.clients.current().map_err(|_| ErrorClass::Interrupted)?;
-        client.execute(request).await.map_err(|error| classify::class_of(&error))
+        let answer = self.clients.current().request(request).await;
+        answer.map_err(|error| classify::class_of(&error))
     }
 }
 
@@ -311,16 +333,16 @@ pub(crate) const fn user_agent() -> &'static str {
 }
 
 /// Reads the beginning of the body, for as long as there is time.
-async fn read(mut response: Response, deadline: tokio::time::Instant) -> (u16, HeaderMap, Vec<u8>) {
-    let status = response.status().as_u16();
-    let headers = std::mem::take(response.headers_mut());
+async fn read(response: Response<Incoming>, deadline: tokio::time::Instant) -> (u16, HeaderMap, Vec<u8>) {
+    let (head, mut coming) = response.into_parts();
     let mut body = Vec::new();
     let mut seen = 0;
     while seen < READ {
-        let Ok(Ok(Some(chunk))) = tokio::time::timeout_at(deadline, response.chunk()).await else { break };
+        let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, coming.frame()).await else { break };
+        let Ok(chunk) = frame.into_data() else { continue };
         seen += chunk.len();
         // One more than is kept shows whether the last character goes on.
         body.extend_from_slice(&chunk[..chunk.len().min((KEPT + 4).saturating_sub(body.len()))]);
     }
-    (status, headers, body)
+    (head.status.as_u16(), head.headers, body)
 }

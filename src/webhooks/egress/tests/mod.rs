@@ -71,6 +71,22 @@ fn a_url_has_at_most_2048_characters_as_it_comes_and_as_it_is_kept() {
     assert!(strict().check_url(&format!("https://{label}a.example/")).is_err());
 }
 
+/// A receiver's name is written in its certificate, and no certificate is for such a name.
+#[test]
+fn a_host_that_no_certificate_can_name_is_refused() {
+    let refused = ["-a.example", "a-.example", "a.-example", "a.example-", "-", "a.-.example", "xn--.example"];
+    for host in refused {
+        let url = format!("https://{host}/");
+        assert!(matches!(strict().check_url(&url), Err(UrlFault::Host | UrlFault::NotAUrl)), "{host}");
+    }
+    for host in
+        ["a-b.example", "a--b.example", "_a.example", "a_.example", "xn--e1afmkfd.example", "1.example", "example"]
+    {
+        assert!(strict().check_url(&format!("https://{host}/")).is_ok(), "{host}");
+        assert!(tokio_rustls::rustls::pki_types::ServerName::try_from(host).is_ok(), "{host}");
+    }
+}
+
 #[test]
 fn ports_are_443_and_those_listed() {
     let egress = Egress::with(EgressPolicy { ports: vec![8443], ..EgressPolicy::default() }, Own::These(vec![]));

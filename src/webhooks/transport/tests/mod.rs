@@ -1,6 +1,7 @@
 //! The transport against real sockets: receivers that answer as a test says, byte for byte.
 
 mod answers;
+mod floods;
 mod guard;
 mod shortage;
 mod tls;
@@ -102,9 +103,12 @@ fn settings(timeout: Duration) -> TransportSettings {
 
 /// A transport as `dev` has it.
 fn insecure(timeout: Duration) -> Transport {
+    insecure_by(&settings(timeout))
+}
+
+fn insecure_by(settings: &TransportSettings) -> Transport {
     let policy = EgressPolicy { allow_insecure: true, ..EgressPolicy::default() };
-    let egress = Egress::new(policy);
-    Transport::new(&settings(timeout), egress, Resolver::system(), Clock::stopped_at(NOW)).unwrap()
+    Transport::new(settings, Egress::new(policy), Resolver::system(), Clock::stopped_at(NOW)).unwrap()
 }
 
 /// A transport that may go to [`PUBLIC`] and asks the script about names.

@@ -11,19 +11,19 @@ use super::*;
 use crate::webhooks::transport::TransportError;
 
 /// An authority of a test, and the file that makes it known.
-struct Authority {
+pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     dir: tempfile::TempDir,
 }
 
 /// What a receiver shows.
-struct Shown {
-    certificate: CertificateDer<'static>,
-    key: PrivateKeyDer<'static>,
+pub(super) struct Shown {
+    pub(super) certificate: CertificateDer<'static>,
+    pub(super) key: PrivateKeyDer<'static>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -33,11 +33,11 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), dir }
     }
 
-    fn settings(&self) -> TransportSettings {
-        TransportSettings { ca_file: Some(self.dir.path().join("ca.pem")), ..settings(AMPLE) }
+    pub(super) fn settings(&self, timeout: Duration) -> TransportSettings {
+        TransportSettings { ca_file: Some(self.dir.path().join("ca.pem")), ..settings(timeout) }
     }
 
-    fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Shown {
+    pub(super) fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Shown {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         change(&mut params);
@@ -64,7 +64,7 @@ async fn serving(shown: Shown, versions: &[&'static SupportedProtocolVersion]) -
     serving_by(config).await
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(tokio_rustls::rustls::crypto::ring::default_provider())
 }
 
@@ -97,7 +97,7 @@ const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS12, &version::TLS13];
 #[tokio::test]
 async fn only_a_valid_certificate_for_the_name_is_spoken_to() {
     let ours = Authority::new();
-    let (transport, script) = scripted(&ours.settings());
+    let (transport, script) = scripted(&ours.settings(AMPLE));
     script.will("good.example", addresses(&[PUBLIC]));
     let ask = async |shown: Shown| {
         let (port, seen) = serving(shown, BOTH).await;
@@ -133,7 +133,7 @@ async fn an_authority_of_ones_own_needs_its_file() {
 #[tokio::test]
 async fn both_versions_of_tls_that_are_in_use_are_spoken() {
     let ours = Authority::new();
-    let (transport, script) = scripted(&ours.settings());
+    let (transport, script) = scripted(&ours.settings(AMPLE));
     script.will("good.example", addresses(&[PUBLIC]));
     for versions in [[&version::TLS12], [&version::TLS13]] {
         let (port, _) = serving(ours.issue("good.example", |_| {}), &versions).await;
@@ -144,7 +144,7 @@ async fn both_versions_of_tls_that_are_in_use_are_spoken() {
 #[tokio::test]
 async fn an_address_in_figures_is_checked_against_the_certificate_too() {
     let ours = Authority::new();
-    let (transport, _) = scripted(&ours.settings());
+    let (transport, _) = scripted(&ours.settings(AMPLE));
     let (port, _) = serving(ours.issue(PUBLIC, |_| {}), BOTH).await;
     assert_eq!(told(&post(&transport, &format!("https://{PUBLIC}:{port}/")).await).0, Some(200));
     let (port, _) = serving(ours.issue("good.example", |_| {}), BOTH).await;
@@ -155,7 +155,7 @@ async fn an_address_in_figures_is_checked_against_the_certificate_too() {
 #[tokio::test]
 async fn a_receiver_that_wants_a_certificate_of_ours_is_told_as_such() {
     let ours = Authority::new();
-    let (transport, script) = scripted(&ours.settings());
+    let (transport, script) = scripted(&ours.settings(AMPLE));
     script.will("good.example", addresses(&[PUBLIC]));
     for versions in [[&version::TLS12], [&version::TLS13]] {
         let shown = ours.issue("good.example", |_| {});
