@@ -28,7 +28,9 @@ fn golden_conversations_are_answered_as_they_say() {
             scope.spawn(|| {
                 loop {
                     let Some(path) = waiting.lock().unwrap().pop() else { return };
-                    faults.lock().unwrap().extend(conversation::play(&path, bless));
+                    let played = std::panic::catch_unwind(|| conversation::play(&path, bless));
+                    let fault = played.unwrap_or_else(|_| Some(format!("{}: it stopped, see above", path.display())));
+                    faults.lock().unwrap().extend(fault);
                 }
             });
         }

@@ -12,6 +12,7 @@ const PAUSE_MS: i64 = 60_000;
 
 /// A button that leads nowhere any more. The message that it is on stays as it is.
 pub(super) fn stale(reply: &Reply<'_>) -> Result<(), Error> {
+    reply.stand_apart();
     reply.show(&STALE, &View::default())
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Reply<'a> {
     dialog: &'a Dialog,
     arrived: &'a Arrived<'a>,
     /// Where the first of them goes; those after it are messages of their own.
-    to: Where,
+    to: Cell<Where>,
     lang: Cell<Option<Lang>>,
     /// How many there were: the key of the next is `reply:<update>:<n>`.
     count: Cell<u32>,
@@ -25,12 +25,17 @@ pub(crate) struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     pub(super) fn new(tx: &'a Tx<'a>, dialog: &'a Dialog, arrived: &'a Arrived<'a>, to: Where) -> Self {
-        Self { tx, dialog, arrived, to, lang: Cell::new(None), count: Cell::new(0) }
+        Self { tx, dialog, arrived, to: Cell::new(to), lang: Cell::new(None), count: Cell::new(0) }
     }
 
     /// From now on in this language; a person who has chosen none is answered in the default one.
     pub(crate) fn speak(&self, lang: Option<Lang>) {
         self.lang.set(lang);
+    }
+
+    /// From now on in a message of its own: what is there stays as it is.
+    pub(super) fn stand_apart(&self) {
+        self.to.set(Where::New);
     }
 
     /// The language it is in.
@@ -54,7 +59,7 @@ impl<'a> Reply<'a> {
     /// A text that cannot be rendered; the queue's; the store's.
     pub(crate) fn show(&self, screen: &Screen, view: &View) -> Result<(), Error> {
         let Drawn { text, keyboard } = draw(self.tx, self.content(), self.lang(), screen, view)?;
-        let edit = match self.to {
+        let edit = match self.to.get() {
             Where::Edit(message_id) if self.count.get() == 0 => Some(message_id),
             Where::Edit(_) | Where::New => None,
         };

@@ -1,15 +1,18 @@
 //! The steps of the way: language, introduction, video, site.
 
 use super::command::Step;
-use super::{Facts, Page, Reply, sql};
+use super::{Addresses, Facts, Page, Reply, sql};
+use crate::kernel::clock::parse_rfc3339;
 use crate::kernel::store::{StoreError, Tx};
 use crate::onboarding::content::{Lang, Values};
 use crate::onboarding::funnel::{Stage, advance};
 use crate::onboarding::people::short_name;
-use crate::onboarding::screens::steps::{INTRO, LANGUAGE, NO_SITE, SITE, SITE_LINK, VIDEO};
+use crate::onboarding::screens::steps::{INTRO, INTRO_ALONE, INTRO_TO_SITE, LANGUAGE, NO_SITE, SITE, SITE_LINK, VIDEO};
 use crate::onboarding::screens::{Address, View};
 use crate::onboarding::sql::{Person, find_person, find_person_of};
 use crate::onboarding::{Error, menu};
+
+const MINUTE_MS: i64 = 60_000;
 
 /// The data of the button that takes a person of this stage a step further, in a message of its own: what a reminder
 /// offers.
@@ -69,9 +72,12 @@ pub(super) fn step(tx: &Tx<'_>, reply: &Reply<'_>, person: &Person, step: Step, 
 fn show_intro(tx: &Tx<'_>, reply: &Reply<'_>, person: &Person) -> Result<(), Error> {
     advance(tx, person, Stage::IntroShown)?;
     let leader = leader_name(tx, person)?;
-    let mut view = View { values: Values::new("leader_name", &leader), ..View::default() };
-    add_video(reply, &mut view);
-    reply.show(&INTRO, &view)
+    let screen = match reply.addresses() {
+        Addresses { video: Some(_), .. } => &INTRO,
+        Addresses { has_site: true, .. } => &INTRO_TO_SITE,
+        _ => &INTRO_ALONE,
+    };
+    reply.show(screen, &View { values: Values::new("leader_name", &leader), ..View::default() })
 }
 
 /// As the backend called them, else as they call themselves; empty if nobody brought the person, or nobody knows.
@@ -85,20 +91,14 @@ fn leader_name(tx: &Tx<'_>, person: &Person) -> Result<String, StoreError> {
 }
 
 fn show_video(tx: &Tx<'_>, reply: &Reply<'_>, person: &Person) -> Result<(), Error> {
-    if reply.addresses().video.is_none() {
+    let Some(video) = &reply.addresses().video else {
         // A button of a time when there was one.
         return show_intro(tx, reply, person);
-    }
+    };
     advance(tx, person, Stage::VideoOpened)?;
     let mut view = View::default();
-    add_video(reply, &mut view);
+    view.addresses.insert(Address::Video, video.clone());
     reply.show(&VIDEO, &view)
-}
-
-fn add_video(reply: &Reply<'_>, view: &mut View) {
-    if let Some(video) = &reply.addresses().video {
-        view.addresses.insert(Address::Video, video.clone());
-    }
 }
 
 fn show_site(reply: &Reply<'_>, person: &Person) -> Result<(), Error> {
@@ -115,6 +115,10 @@ fn show_link(tx: &Tx<'_>, reply: &Reply<'_>, person: &Person, facts: &Facts) -> 
     let Some(link) = &facts.link else { return reply.show(&NO_SITE, &View::default()) };
     advance(tx, person, Stage::SiteOpened)?;
     let mut view = View::default();
+    // A link is handed out again while it is young: what is left of its time is told, and not how long it is made for.
+    let left_ms = parse_rfc3339(&link.expires_at).map_or(0, |at| at.saturating_sub(tx.now()));
+    let minutes = left_ms.saturating_add(MINUTE_MS - 1) / MINUTE_MS;
+    view.values.set("minutes", &Some(minutes).filter(|n| *n > 0).map_or_else(String::new, |n| n.to_string()));
     view.addresses.insert(Address::Site, link.url.clone());
     reply.show(&SITE_LINK, &view)
 }

@@ -134,7 +134,6 @@ impl Canvas<'_> {
         match when {
             When::Always => true,
             When::Has(address) => self.view.addresses.contains_key(&address),
-            When::Lacks(address) => !self.view.addresses.contains_key(&address),
             When::Is(flag) => flags.contains(&flag),
             When::Not(flag) => !flags.contains(&flag),
         }

@@ -82,8 +82,6 @@ pub(crate) enum When {
     Always,
     /// If the view has this address.
     Has(Address),
-    /// If it does not.
-    Lacks(Address),
     /// If this is so, of the item in [`Row::Each`], else of the view.
     Is(Flag),
     /// If this is not so.

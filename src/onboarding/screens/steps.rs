@@ -19,15 +19,16 @@ pub(crate) const LANGUAGE: Screen = Screen {
     rows: &[Row::Of(&[data("choose_language_ru_button", "l:ru"), data("choose_language_en_button", "l:en")])],
 };
 
-/// What this is about. Without a video the way leads straight to the site.
-pub(crate) const INTRO: Screen = Screen {
-    name: "intro",
-    text: "intro",
-    rows: &[Row::Of(&[
-        Btn { label: "intro_video_button", act: Act::Data("f:video"), when: When::Has(Address::Video) },
-        Btn { label: "intro_site_button", act: Act::Data("f:site"), when: When::Lacks(Address::Video) },
-    ])],
-};
+/// What this is about, and a video about it.
+pub(crate) const INTRO: Screen =
+    Screen { name: "intro", text: "intro", rows: &[Row::Of(&[data("intro_video_button", "f:video")])] };
+
+/// The same without a video: the way leads straight to the site.
+pub(crate) const INTRO_TO_SITE: Screen =
+    Screen { name: "intro_to_site", text: "intro", rows: &[Row::Of(&[data("intro_site_button", "f:site")])] };
+
+/// The same without either.
+pub(crate) const INTRO_ALONE: Screen = Screen { name: "intro_alone", text: "intro", rows: &[MENU_ROW] };
 
 /// The video, which is elsewhere: whether it was watched, only the person can say.
 pub(crate) const VIDEO: Screen = Screen {
@@ -100,6 +101,8 @@ pub(crate) const BIND_PROMPT: Screen = Screen {
 pub(super) const SCREENS: &[Screen] = &[
     LANGUAGE,
     INTRO,
+    INTRO_TO_SITE,
+    INTRO_ALONE,
     VIDEO,
     SITE,
     SITE_LINK,

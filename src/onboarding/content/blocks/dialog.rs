@@ -35,7 +35,7 @@ pub(super) const BLOCKS: &[Block] = &[
     button("video_watched_button"),
     html("site", &[Value::Switch { name: "has_wallet" }]),
     button("site_button"),
-    html("site_link", &[]),
+    html("site_link", &[Value::Text { name: "minutes", samples: &["", "1", "30"] }]),
     button("site_open_button"),
     button("site_again_button"),
     html("site_unavailable", &[]),

@@ -65,7 +65,7 @@ async fn without_a_site_nobody_is_told_of_one() {
     let world = World::with(Addresses::default());
     *world.members.link.lock().unwrap() = None;
     world.says(5, "/start").await;
-    world.taps(5, "l:en").await;
+    assert_eq!(only(world.taps(5, "l:en").await).buttons, ["m:menu"]);
     for data in ["f:watched", "f:site"] {
         let said = only(world.taps(5, data).await);
         assert!(said.text.starts_with("The site cannot be reached"), "{data}: {said:?}");
@@ -100,5 +100,21 @@ async fn what_a_reminder_offers_is_a_button_of_this_bot() {
         assert_ne!(command, Command::Stale, "stage {stage}");
         assert_eq!(to, super::super::command::Where::New, "a reminder stays as it is");
         world.comes(input).await;
+    }
+}
+
+#[tokio::test]
+async fn a_link_is_told_how_long_it_still_holds() {
+    let world = World::new();
+    let cases =
+        [(START + 30 * 60_000, " It is valid for 30 min."), (START + 60_001, " It is valid for 2 min."), (START, "")];
+    for (expires_at, said) in cases {
+        let link = world.members.link.lock().unwrap().take().unwrap();
+        let expires_at = crate::kernel::clock::rfc3339(expires_at);
+        *world.members.link.lock().unwrap() = Some(ConnectLink { expires_at, ..link });
+        let author = Author { lang: Some("en".into()), ..author(5) };
+        let what = What::Tap { data: Some("f:site".into()), message_id: Some(9) };
+        let shown = only(world.comes(Input { chat_id: 5, place: Place::Private, author: Some(author), what }).await);
+        assert_eq!(shown.text, format!("This link is yours alone.{said}"));
     }
 }

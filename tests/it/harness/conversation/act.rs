@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Person, Seen};
 use crate::harness::dev::Dev;
+use crate::harness::file::column;
 use crate::harness::until;
 
 /// Where a conversation is played.
@@ -163,6 +164,15 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// What the send queue has to say, for whoever looks for the reason of a difference.
+    pub(super) fn queue(&self) -> String {
+        let sql =
+            "SELECT id || ' ' || dedup_key || ' ' || status || ' ' || attempts || ' ' || COALESCE(error_code, '-')
+                       || ' ' || COALESCE('edits ' || edit_message_id, '-')
+                   FROM telegram_messages ORDER BY id";
+        column::<String>(&self.reader, sql, []).join("\n")
+    }
+
     /// Waits until everything that was done has been fetched, handled and sent, as far as it is due.
     pub(super) fn rest(&self) {
         let sql = "
@@ -171,9 +181,11 @@ impl<'a> Stage<'a> {
                AND NOT EXISTS (SELECT 1 FROM bot_event_outbox WHERE processed_at IS NULL AND dead_lettered_at IS NULL
                                 AND COALESCE(next_retry_at, 0) <= :now)
                AND NOT EXISTS (SELECT 1 FROM telegram_messages WHERE status = 'sending'
-                                OR status = 'pending' AND due_at <= :now)";
+                                OR status = 'pending' AND due_at <= :soon)";
         until("everything that was done is answered", || {
-            let params = rusqlite::named_params! { ":update": self.last_update, ":now": self.dev.now() };
+            // A send that failed is tried again within seconds; what waits for longer is meant to.
+            let (now, update) = (self.dev.now(), self.last_update);
+            let params = rusqlite::named_params! { ":update": update, ":now": now, ":soon": now + 10_000 };
             let is_at_rest: bool = self.reader.query_row(sql, params, |row| row.get(0)).ok()?;
             is_at_rest.then_some(())
         });

@@ -92,7 +92,7 @@ pub(crate) fn play(path: &Path, bless: bool) -> Option<String> {
         std::fs::write(path, script.to_string()).expect("a fixture can be written");
         return None;
     }
-    (!faults.is_empty()).then(|| format!("{}:\n{faults}", path.display()))
+    (!faults.is_empty()).then(|| format!("{}:\n{faults}{}", path.display(), stage.queue()))
 }
 
 impl std::fmt::Display for Script {
