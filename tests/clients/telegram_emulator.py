@@ -153,7 +153,7 @@ class Messages(unittest.TestCase):
     def test_a_prompt_arrives_with_its_inline_keyboard(self):
         self.emit("wallet_connected", 7, 107, preview=True)
         [message] = self.messages(1, 107)
-        [[button]] = message["reply_markup"]["inline_keyboard"]
+        [button] = message["reply_markup"]["inline_keyboard"][0]
         self.assertEqual(button, {"text": "✅ Да, привязать", "callback_data": "bind:7"})
         self.assertIn("№ 7", message["text"])
 
