@@ -26,12 +26,12 @@ BARE = {name: value for name, value in os.environ.items() if name in ("HOME", "P
 class Pillarbox:
     """One installation of `pillarbox` in a folder of its own; while it runs it is spoken to at `url`."""
 
-    def __init__(self, verb, *arguments, secrets=None):
+    def __init__(self, verb, *arguments, secrets=None, listen="127.0.0.1:0"):
         self._folder = tempfile.TemporaryDirectory(prefix=f"{verb}-")
         self.folder = pathlib.Path(self._folder.name)
         self.data = self.folder / "data"
         self._verb = verb
-        self._line = [BINARY, verb, "--data-dir", self.data, "--listen", "127.0.0.1:0", *arguments]
+        self._line = [BINARY, verb, "--data-dir", self.data, "--listen", listen, *arguments]
         self._env = BARE | (secrets or {})
         self._log = open(self.folder / "log", "wb")
         self._process = None
@@ -46,8 +46,9 @@ class Pillarbox:
         return cls("fake", "--ready-file", "ready.json")
 
     @classmethod
-    def serve(cls, *settings, **secrets):
-        return cls("serve", *(word for setting in settings for word in ("--set", setting)), secrets=secrets)
+    def serve(cls, *settings, listen="127.0.0.1:0", **secrets):
+        words = (word for setting in settings for word in ("--set", setting))
+        return cls("serve", *words, secrets=secrets, listen=listen)
 
     def start(self):
         """Starts it and waits until it is ready."""

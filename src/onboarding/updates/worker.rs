@@ -76,14 +76,6 @@ struct Prepared {
     facts: Facts,
 }
 
-/// Why an update cannot be applied yet, or at all.
-#[derive(Clone, Copy)]
-enum Unprepared {
-    Unreadable,
-    Away,
-    Failed(&'static str),
-}
-
 impl Worker {
     pub(crate) fn new(db: Db, dialog: Arc<Dialog>, reader: Arc<dyn Reader>) -> Self {
         Self::with(db, dialog, reader, dialog::handle)
@@ -189,10 +181,10 @@ impl Hands {
             Err(error) => return tracing::debug!(%error, "an update could not be read from the store"),
         };
         let prepared = AssertUnwindSafe(self.prepare(head.chat_id, &waiting)).catch_unwind().await;
-        let prepared = prepared.unwrap_or(Err(Unprepared::Failed("panicked")));
+        let prepared = prepared.unwrap_or(Err(Error::Panicked));
         let done = match prepared {
             Ok(prepared) => self.apply(&waiting, prepared).await,
-            Err(why) => self.put_off(&waiting, why).await,
+            Err(error) => self.put_off(&waiting, &error).await,
         };
         match done {
             Ok(fate) => self.count(&waiting, fate),
@@ -201,10 +193,10 @@ impl Hands {
     }
 
     /// Reads an update and asks the backend for what its handling needs, outside any transaction.
-    async fn prepare(&self, chat_id: i64, waiting: &Waiting) -> Result<Prepared, Unprepared> {
-        let input = self.reader.read(&waiting.raw).map_err(|_| Unprepared::Unreadable)?;
+    async fn prepare(&self, chat_id: i64, waiting: &Waiting) -> Result<Prepared, Error> {
+        let input = self.reader.read(&waiting.raw).map_err(|_| Error::Unreadable)?;
         let (command, _) = command_of(&input);
-        let facts = gather(self.dialog.backend.as_ref(), &command, chat_id).await.map_err(|error| why_not(&error))?;
+        let facts = gather(self.dialog.backend.as_ref(), &command, chat_id).await.map_err(Error::Backend)?;
         Ok(Prepared { input, facts })
     }
 
@@ -225,7 +217,7 @@ impl Hands {
                 return Ok(((!is_ours).then_some(Fate::Overtaken), None));
             };
             let code = error.code();
-            let fate = inbox::put_off(tx, id, attempts, why(&error, code))?;
+            let fate = inbox::put_off(tx, id, attempts, why(&error))?;
             Ok((Some(fate), Some(code)))
         });
         let (fate, code) = settled.await?;
@@ -233,15 +225,10 @@ impl Hands {
         Ok(fate)
     }
 
-    async fn put_off(&self, waiting: &Waiting, why: Unprepared) -> Result<Option<Fate>, StoreError> {
-        let (id, attempts) = (waiting.id, waiting.attempts);
-        let (why, code) = match why {
-            Unprepared::Unreadable => (Why::Hopeless("unreadable"), "unreadable"),
-            Unprepared::Away => (Why::BackendAway, "backend"),
-            Unprepared::Failed(code) => (Why::Failed(code), code),
-        };
+    async fn put_off(&self, waiting: &Waiting, error: &Error) -> Result<Option<Fate>, StoreError> {
+        let (id, attempts, why) = (waiting.id, waiting.attempts, why(error));
         let fate = self.db.settle(move |tx| inbox::put_off(tx, id, attempts, why)).await?;
-        tell(id, Some(fate), Some(code));
+        tell(id, Some(fate), Some(error.code()));
         Ok(Some(fate))
     }
 
@@ -271,21 +258,18 @@ impl Hands {
     }
 }
 
-/// What a backend's error means for an update: who cannot be asked now may be asked later, for however long that takes.
-fn why_not(error: &BackendError) -> Unprepared {
+/// What a failed attempt means for its update. The same bytes are read the same way the next time; and a backend that
+/// cannot be asked now may be asked later, for however long that takes.
+fn why(error: &Error) -> Why<'static> {
     match error {
-        BackendError::Unreachable(_)
-        | BackendError::Unauthorized
-        | BackendError::ConsumedThere
-        | BackendError::Store(_) => Unprepared::Away,
-        BackendError::Refused(_) | BackendError::Contract(_) => Unprepared::Failed("backend"),
-    }
-}
-
-fn why<'a>(error: &Error, code: &'a str) -> Why<'a> {
-    match error {
-        Error::Backend(backend) if matches!(why_not(backend), Unprepared::Away) => Why::BackendAway,
-        _ => Why::Failed(code),
+        Error::Unreadable => Why::Hopeless(error.code()),
+        Error::Backend(
+            BackendError::Unreachable(_)
+            | BackendError::Unauthorized
+            | BackendError::ConsumedThere
+            | BackendError::Store(_),
+        ) => Why::BackendAway,
+        _ => Why::Failed(error.code()),
     }
 }
 
