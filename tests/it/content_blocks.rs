@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{Place, Ran};
 use crate::harness::dev::Dev;
-use crate::harness::file::add_person;
+use crate::harness::file::{add_person, value};
 use crate::harness::http::Client;
 use crate::harness::{self, until};
 
@@ -37,6 +37,11 @@ impl Leader {
         let payload = json!({"partnerUid": 9, "partnerName": name});
         self.dev.emit(&json!({"eventType": "new_partner", "magnetUid": 77, "payload": payload}));
         let text = until("the message arrives", || self.dev.texts(CHAT).get(self.seen).cloned());
+        // A server that is stopped before it knows of that sends it again.
+        until("the message is known to have arrived", || {
+            let open = "SELECT COUNT(*) FROM telegram_messages WHERE status IN ('pending', 'sending')";
+            value::<i64>(&self.dev.reader(), open).eq(&0).then_some(())
+        });
         self.seen += 1;
         text
     }

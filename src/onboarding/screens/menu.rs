@@ -116,7 +116,7 @@ pub(crate) const HELP_FOR_LEADER: Screen = Screen {
 
 /// All of them.
 #[cfg(test)]
-pub(super) const SCREENS: &[Screen] = &[
+pub(in crate::onboarding) const SCREENS: &[Screen] = &[
     MENU,
     PATH,
     PATH_TO_INTRO,

@@ -1,5 +1,6 @@
 //! The menu on a real file: taps go in, what is shown is read from the send queue.
 
+mod fixtures;
 mod help;
 mod lists;
 mod pages;
