@@ -110,9 +110,8 @@ impl Load for PeopleLoad {
 
     fn check(&self, site: &Site, conn: &Connection) {
         let done = self.done();
-        let marks: Vec<(i64, i64)> = rows(conn, "SELECT update_id, earlier FROM update_witness", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        });
+        let marks: Vec<(i64, i64)> =
+            rows(conn, "SELECT update_id, earlier FROM update_witness", [], |row| Ok((row.get(0)?, row.get(1)?)));
         let mut marked: HashMap<i64, usize> = HashMap::new();
         for (update, earlier) in marks {
             *marked.entry(update).or_default() += 1;

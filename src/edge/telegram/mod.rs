@@ -54,7 +54,8 @@ impl Messenger for Client {
                 Ok(Outgoing::Edit(payload)) => self.call::<_, serde_json::Value>(&payload).await,
                 Err(failure) => Err(failure),
             };
-            if let (Some(edited), Err(Failure::Refused { code: FailureCode::NotModified, .. })) = (message.edit, &sent) {
+            if let (Some(edited), Err(Failure::Refused { code: FailureCode::NotModified, .. })) = (message.edit, &sent)
+            {
                 // The chat shows it already, be it from an attempt whose answer was lost.
                 return Outcome::Delivered { message_id: Some(edited) };
             }
