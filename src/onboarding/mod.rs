@@ -78,6 +78,10 @@ pub(crate) enum Error {
     Content(String),
     /// The backend could not be asked. That is no attempt: the chat waits for it.
     #[error(transparent)]
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the worker is ready for it; no handling asks one in its transaction")
+    )]
     Backend(BackendError),
     /// A message was refused by the send queue.
     #[error("the message could not be queued")]

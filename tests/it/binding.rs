@@ -38,17 +38,7 @@ impl Site {
     fn all_confirm(&self, times: usize) {
         std::thread::scope(|scope| {
             for chat in &self.chats {
-                scope.spawn(move || {
-                    for time in 0..times {
-                        let from = json!({"id": chat, "is_bot": false, "first_name": "Anna"});
-                        let message = json!({"message_id": 1, "date": 0, "chat": {"id": chat, "type": "private"}});
-                        let tap: Value = json!({
-                            "id": format!("{chat}-{time}"), "from": from, "chat_instance": "1",
-                            "data": format!("bind:{MEMBER}"), "message": message,
-                        });
-                        self.dev.http.done("/dev/telegram/updates", &json!({"callback_query": tap}));
-                    }
-                });
+                scope.spawn(move || (0..times).for_each(|time| self.confirm(*chat, time)));
             }
         });
         let (conn, expected) = (self.dev.reader(), i64::try_from(self.chats.len() * times).unwrap());
@@ -56,6 +46,16 @@ impl Site {
             let sql = "SELECT COUNT(*) FROM telegram_messages WHERE kind = 'reply' AND status = 'sent'";
             (value::<i64>(&conn, sql, []) >= expected).then_some(())
         });
+    }
+
+    fn confirm(&self, chat: i64, time: usize) {
+        let from = json!({"id": chat, "is_bot": false, "first_name": "Anna"});
+        let message = json!({"message_id": 1, "date": 0, "chat": {"id": chat, "type": "private"}});
+        let tap: Value = json!({
+            "id": format!("{chat}-{time}"), "from": from, "chat_instance": "1",
+            "data": format!("bind:{MEMBER}"), "message": message,
+        });
+        self.dev.http.done("/dev/telegram/updates", &json!({"callback_query": tap}));
     }
 
     fn answers(&self, chat: i64) -> Vec<String> {

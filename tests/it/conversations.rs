@@ -26,15 +26,22 @@ fn golden_conversations_are_answered_as_they_say() {
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                loop {
-                    let Some(path) = waiting.lock().unwrap().pop() else { return };
-                    let played = std::panic::catch_unwind(|| conversation::play(&path, bless));
-                    let fault = played.unwrap_or_else(|_| Some(format!("{}: it stopped, see above", path.display())));
-                    faults.lock().unwrap().extend(fault);
-                }
+                let found = play_all(&waiting, bless);
+                faults.lock().unwrap().extend(found);
             });
         }
     });
     let faults = faults.into_inner().unwrap();
     assert!(faults.is_empty(), "{}\n{} of them are not as they say", faults.join("\n"), faults.len());
+}
+
+/// Plays what waits, one file after the other, until nothing does; what was wrong.
+fn play_all(waiting: &Mutex<Vec<PathBuf>>, bless: bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let next = || waiting.lock().unwrap().pop();
+    while let Some(path) = next() {
+        let played = std::panic::catch_unwind(|| conversation::play(&path, bless));
+        faults.extend(played.unwrap_or_else(|_| Some(format!("{}: it stopped, see above", path.display()))));
+    }
+    faults
 }

@@ -44,7 +44,7 @@ use super::port::Backend;
 use super::sql::{Person, find_person};
 use super::updates::Arrived;
 use super::{Error, menu};
-use crate::chat::{Author, Input};
+use crate::chat::Author;
 use crate::kernel::store::{StoreError, Tx};
 
 /// What the conversation needs besides the transaction.
@@ -81,7 +81,7 @@ pub(crate) fn handle(tx: &Tx<'_>, dialog: &Dialog, arrived: &Arrived<'_>) -> Res
         Command::Membership(membership) => return Ok(membership::note(tx, arrived.input.chat_id, membership)?),
         _ => {}
     }
-    let Some(person) = meet(tx, arrived.input)? else { return Ok(()) };
+    let Some(person) = meet(tx, arrived)? else { return Ok(()) };
     let reply = Reply::new(tx, dialog, arrived, to);
     reply.speak(person.lang.or_else(|| guess(arrived.input.author.as_ref())));
     let facts = arrived.facts;
@@ -104,10 +104,12 @@ pub(crate) fn handle(tx: &Tx<'_>, dialog: &Dialog, arrived: &Arrived<'_>) -> Res
 }
 
 /// Notes that a person was here, and who they are now; that makes them one of the bot's people.
-fn meet(tx: &Tx<'_>, input: &Input) -> Result<Option<Person>, StoreError> {
-    let Some(author) = &input.author else { return Ok(None) };
-    sql::see(tx, author.id, &short_name(&author.first_name), author.username.as_deref())?;
-    find_person(tx, author.id)
+fn meet(tx: &Tx<'_>, arrived: &Arrived<'_>) -> Result<Option<Person>, StoreError> {
+    let Some(author) = &arrived.input.author else { return Ok(None) };
+    let name = short_name(&author.first_name);
+    let (telegram_id, username) = (author.id, author.username.as_deref());
+    sql::see(tx, &sql::Seen { telegram_id, name: &name, username, at: arrived.received_at })?;
+    find_person(tx, telegram_id)
 }
 
 /// The language to speak to who has not chosen one: that of their application, if it is one of ours.

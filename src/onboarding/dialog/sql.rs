@@ -6,16 +6,28 @@ use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx, lossy_text};
 use crate::onboarding::content::Lang;
 
+/// A person as they are seen.
+pub(super) struct Seen<'a> {
+    pub(super) telegram_id: i64,
+    pub(super) name: &'a str,
+    pub(super) username: Option<&'a str>,
+    /// When what they did came in, however long it waited then.
+    pub(super) at: UnixMs,
+}
+
 /// A person was here: who they are now, and when. Their row is made if there is none.
-pub(super) fn see(tx: &Tx<'_>, telegram_id: i64, name: &str, username: Option<&str>) -> Result<(), StoreError> {
+pub(super) fn see(tx: &Tx<'_>, seen: &Seen<'_>) -> Result<(), StoreError> {
     let sql = "
         INSERT INTO bot_users (telegram_id, first_name, username, stage_since, last_activity_at, created_at)
-        VALUES (:telegram_id, :name, :username, :now, :now, :now)
+        VALUES (:telegram_id, :name, :username, :now, :at, :now)
         ON CONFLICT (telegram_id) DO UPDATE SET
           first_name = excluded.first_name, username = excluded.username,
           -- A clock that is set back takes nobody's activity back.
           last_activity_at = MAX(COALESCE(last_activity_at, 0), excluded.last_activity_at)";
-    let params = named_params! { ":telegram_id": telegram_id, ":name": name, ":username": username, ":now": tx.now() };
+    let params = named_params! {
+        ":telegram_id": seen.telegram_id, ":name": seen.name, ":username": seen.username, ":at": seen.at,
+        ":now": tx.now(),
+    };
     tx.execute(sql, params).map(|_| ())
 }
 

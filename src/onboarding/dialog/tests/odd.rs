@@ -83,7 +83,7 @@ async fn who_stops_gets_nothing_that_they_do_not_ask_for() {
 }
 
 #[tokio::test]
-async fn activity_goes_with_the_clock_and_never_back() {
+async fn activity_goes_with_what_came_in_and_never_back() {
     let world = World::new();
     world.says(5, "/start").await;
     world.advance(MINUTE);
