@@ -25,13 +25,10 @@ pub(crate) mod broadcast;
 pub(crate) mod calls;
 pub(crate) mod consumer;
 pub(crate) mod content;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod dialog;
 pub(crate) mod digest;
-#[expect(dead_code, reason = "the first six stages are reached by updates, and none is handled yet")]
 pub(crate) mod funnel;
 pub(crate) mod ledger;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod menu;
 pub(crate) mod people;
 #[cfg(test)]
@@ -40,7 +37,6 @@ pub(crate) mod port;
 pub(crate) mod prune;
 mod reactions;
 pub(crate) mod reminders;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod screens;
 mod sql;
 pub(crate) mod updates;
@@ -78,10 +74,6 @@ pub(crate) enum Error {
     Content(String),
     /// The backend could not be asked. That is no attempt: the chat waits for it.
     #[error(transparent)]
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the worker is ready for it; no handling asks one in its transaction")
-    )]
     Backend(BackendError),
     /// A message was refused by the send queue.
     #[error("the message could not be queued")]

@@ -171,7 +171,7 @@ fn remind(tx: &Tx<'_>, content: &Content, stage: i64, candidate: &Candidate) -> 
     }
     let text = content.render(tx, &key, candidate.lang, &Values::none())?;
     let label = content.render(tx, "reminder_button", candidate.lang, &Values::none())?;
-    let button = Button { text: label, action: Action::Data(next_step(stage).to_owned()) };
+    let button = Button { text: label, action: Action::Data(next_data(stage).to_owned()) };
     chat::enqueue(
         tx,
         &NewMessage {
@@ -192,14 +192,4 @@ fn remind(tx: &Tx<'_>, content: &Content, stage: i64, candidate: &Candidate) -> 
 /// The contract's name of a stage's reminder, and the block of its text.
 fn key(stage: i64) -> String {
     format!("stage_{stage}")
-}
-
-/// What the button under a stage's reminder asks for: where the person goes on. Its answer is a message of its own.
-const fn next_step(stage: i64) -> &'static str {
-    match stage {
-        1 | 2 => "+f:intro",
-        3 | 4 => "+f:video",
-        5..=7 => "+f:site",
-        _ => "+m:console",
-    }
 }

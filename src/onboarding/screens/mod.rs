@@ -20,7 +20,8 @@ const SCREENS: &[&[Screen]] = &[menu::SCREENS, steps::SCREENS];
 /// A screen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
-    /// What it is called, in checks and logs.
+    /// What it is called, in checks.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a check that fails says which screen it is"))]
     pub(crate) name: &'static str,
     /// The block of its text, which is given `items` (the lines of the view's items) besides the view's values.
     pub(crate) text: &'static str,
@@ -92,10 +93,6 @@ pub(crate) enum When {
 /// Something that is so, or is not, of a person or of one of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Flag {
-    /// The person is known as a member.
-    Member,
-    /// The person has a leader.
-    Leader,
     /// A request for help is open.
     Asking,
     /// Messages about events and reminders are wanted.

@@ -48,19 +48,10 @@ pub(super) fn plans() -> Vec<(&'static str, &'static [&'static str])> {
     const OF_TENANT: &str = "webhook_endpoints_of_tenant (tenant_id=?";
     const BY_ROW: &str = "USING INTEGER PRIMARY KEY (rowid=?)";
     vec![
-        (
-            claim::SCHEDULED,
-            &["COVERING INDEX webhook_deliveries_pending (endpoint>?)", "webhook_deliveries_pending (endpoint=?)"],
-        ),
+        (claim::SCHEDULED, &["COVERING INDEX webhook_deliveries_pending (endpoint>?)", "_pending (endpoint=?)"]),
         (claim::ASKED_FOR, &["INDEX webhook_deliveries_resend (endpoint>?)"]),
         (claim::HAS_SEVERAL_TENANTS, &["INDEX webhook_endpoints_of_tenant"]),
-        (
-            claim::FIND_ACTIVE,
-            &[
-                "webhook_endpoints USING INTEGER PRIMARY KEY",
-                "webhook_deliveries_resend (endpoint=? AND resend_requested_at>?)",
-            ],
-        ),
+        (claim::FIND_ACTIVE, &["USING INTEGER PRIMARY KEY", "_resend (endpoint=? AND resend_requested_at>?)"]),
         (claim::CLAIM_DUE, &[BY_ROW, "COVERING INDEX webhook_deliveries_pending (endpoint=? AND next_attempt_at<?)"]),
         (claim::CLAIM_ASKED_FOR, &[BY_ROW, "INDEX webhook_deliveries_resend (endpoint=? AND resend_requested_at>?)"]),
         (claim::MESSAGE, &[BY_ROW]),
