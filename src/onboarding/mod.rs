@@ -25,20 +25,16 @@ pub(crate) mod broadcast;
 pub(crate) mod calls;
 pub(crate) mod consumer;
 pub(crate) mod content;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod dialog;
 pub(crate) mod digest;
-#[expect(dead_code, reason = "the first six stages are reached by updates, and none is handled yet")]
 pub(crate) mod funnel;
 pub(crate) mod ledger;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod menu;
 pub(crate) mod people;
 pub(crate) mod port;
 pub(crate) mod prune;
 mod reactions;
 pub(crate) mod reminders;
-#[expect(dead_code, reason = "no update is handled yet")]
 pub(crate) mod screens;
 mod sql;
 pub(crate) mod updates;

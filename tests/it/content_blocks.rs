@@ -40,7 +40,7 @@ impl Leader {
         // A server that is stopped before it knows of that sends it again.
         until("the message is known to have arrived", || {
             let open = "SELECT COUNT(*) FROM telegram_messages WHERE status IN ('pending', 'sending')";
-            value::<i64>(&self.dev.reader(), open).eq(&0).then_some(())
+            value::<i64>(&self.dev.reader(), open, []).eq(&0).then_some(())
         });
         self.seen += 1;
         text

@@ -178,7 +178,7 @@ fn text_of(sample: Sample, samples: &[&str]) -> String {
 fn lines_of(sample: Sample) -> String {
     match sample {
         Sample::Nothing => String::new(),
-        _ => vec!["🆘 <b>Anna &lt;3</b>"; 10].join("\n"),
+        _ => ["🆘 <b>Anna &lt;3</b>"; 10].join("\n"),
     }
 }
 
