@@ -5,7 +5,7 @@ use crate::kernel::clock::Clock;
 use crate::kernel::store::{Db, Role, Settings};
 
 /// What a statement is, and how it is to be run.
-const PLANS: [(&str, &str, &str); 6] = [
+const PLANS: [(&str, &str, &str); 5] = [
     (
         "reminder candidates",
         reminders::sql::SILENT,
@@ -16,7 +16,6 @@ const PLANS: [(&str, &str, &str); 6] = [
         digest::sql::NEXT_LEADER,
         "SEARCH bot_users USING COVERING INDEX bot_users_by_leader (leader_uid>?)",
     ),
-    ("metrics", digest::sql::METRICS, "SEARCH bot_users USING COVERING INDEX bot_users_by_leader (leader_uid=?)"),
     (
         "recipients who wait",
         broadcast::sql::recipients::PENDING,

@@ -3,15 +3,11 @@
 use url::Url;
 
 use super::{Audience, Error, Quiet, sql};
-use crate::chat::plain_text;
 use crate::kernel::store::Tx;
+use crate::onboarding::content::markup::{check_label, check_message};
 
-/// The longest text that Telegram takes, in UTF-16 units of what is visible (Bot API, `sendMessage`).
-const LONGEST_TEXT: usize = 4096;
 /// The longest text with its markup that the file takes, in characters.
 const LONGEST_BODY: usize = 16_384;
-/// The longest label of a button, in characters: longer ones are cut on a screen.
-const LONGEST_LABEL: usize = 64;
 
 /// A button that opens an address, with what it says in each language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,15 +59,10 @@ pub(crate) fn create(tx: &Tx<'_>, draft: &Draft) -> Result<i64, Error> {
 }
 
 fn check_text(what: &'static str, text: &str) -> Result<(), Error> {
-    let visible = plain_text(text);
-    if visible.trim().is_empty() {
-        return Err(flawed(what, "nothing of it is visible"));
+    if text.chars().count() > LONGEST_BODY {
+        return Err(flawed(what, &format!("with its markup it has more than {LONGEST_BODY} characters")));
     }
-    let length = visible.encode_utf16().count();
-    if length > LONGEST_TEXT || text.chars().count() > LONGEST_BODY {
-        return Err(flawed(what, &format!("it has {length} characters; Telegram takes {LONGEST_TEXT}")));
-    }
-    Ok(())
+    check_message(text).map_err(|flaw| flawed(what, &flaw.to_string()))
 }
 
 fn check_button(draft: &Draft, button: &Button) -> Result<(), Error> {
@@ -82,10 +73,8 @@ fn check_button(draft: &Draft, button: &Button) -> Result<(), Error> {
     for (what, text, label) in
         [("the button in ru", &draft.ru, &button.ru), ("the button in en", &draft.en, &button.en)]
     {
-        let fits =
-            |label: &String| (1..=LONGEST_LABEL).contains(&label.trim().chars().count()) && !label.contains('\n');
-        if label.as_ref().is_some_and(|label| !fits(label)) {
-            return Err(flawed(what, "it says one line of 1 to 64 characters"));
+        if let Some(Err(flaw)) = label.as_deref().map(check_label) {
+            return Err(flawed(what, &flaw.to_string()));
         }
         if text.is_some() && label.is_none() {
             return Err(flawed(what, "there is a text in this language, so the button has to say something in it"));

@@ -89,7 +89,6 @@ pub(crate) enum Flaw {
 ///
 /// # Errors
 /// What is wrong.
-#[cfg_attr(not(test), expect(dead_code, reason = "broadcasts are checked with it, and none is made yet"))]
 pub(crate) fn check_message(html: &str) -> Result<(), Flaw> {
     check_length(&visible(html)?, LONGEST_TEXT, "as it stands")
 }
@@ -98,7 +97,6 @@ pub(crate) fn check_message(html: &str) -> Result<(), Flaw> {
 ///
 /// # Errors
 /// What is wrong.
-#[cfg_attr(not(test), expect(dead_code, reason = "broadcasts are checked with it, and none is made yet"))]
 pub(crate) fn check_label(text: &str) -> Result<(), Flaw> {
     if text.trim().is_empty() {
         return Err(Flaw::Empty { with: "as it stands".to_owned() });

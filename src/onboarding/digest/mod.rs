@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use self::day::local_day;
 use super::Error;
 use super::content::{Content, Values};
-use super::menu::Metrics;
+use super::menu::{self, Metrics};
 use super::sql::{Person, find_person_of};
 use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
 use crate::kernel::clock::UnixMs;
@@ -151,7 +151,7 @@ fn find_due(tx: &Tx<'_>, leader_uid: i64, date: &str) -> Result<Option<Due>, Sto
     if sql::is_sent(tx, leader_uid, date)? || find_wanting(tx, leader_uid)?.is_none() {
         return Ok(None);
     }
-    Ok(Some(Due { leader_uid, metrics: sql::metrics(tx, leader_uid)? }))
+    Ok(Some(Due { leader_uid, metrics: menu::metrics(tx, leader_uid)? }))
 }
 
 /// The leader's card, if there is one and a digest may be sent to it.

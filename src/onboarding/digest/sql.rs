@@ -4,7 +4,6 @@ use rusqlite::named_params;
 
 use crate::kernel::clock::UnixMs;
 use crate::kernel::store::{StoreError, Tx};
-use crate::onboarding::menu::Metrics;
 
 /// The statement behind [`next_leader`]; a test looks at its plan. One seek each: DISTINCT would go through everybody.
 pub(crate) const NEXT_LEADER: &str = "
@@ -13,24 +12,6 @@ pub(crate) const NEXT_LEADER: &str = "
 /// The next member who has brought anybody.
 pub(super) fn next_leader(tx: &Tx<'_>, after: i64) -> Result<Option<i64>, StoreError> {
     tx.query_one(NEXT_LEADER, named_params! { ":after": after }, |row| row.get("leader_uid"))
-}
-
-/// The statement behind [`metrics`]; a test looks at its plan.
-pub(crate) const METRICS: &str = "
-    SELECT COUNT(*) AS in_bot, COALESCE(SUM(stage >= 5), 0) AS watched, COALESCE(SUM(stage >= 8), 0) AS registered,
-           COALESCE(SUM(stage = 9), 0) AS nft
-    FROM bot_users INDEXED BY bot_users_by_leader WHERE leader_uid = :leader";
-
-/// The numbers of a leader.
-pub(super) fn metrics(tx: &Tx<'_>, leader_uid: i64) -> Result<Metrics, StoreError> {
-    tx.query_one(METRICS, named_params! { ":leader": leader_uid }, |row| {
-        Ok(Metrics {
-            in_bot: row.get("in_bot")?,
-            watched: row.get("watched")?,
-            registered: row.get("registered")?,
-            nft: row.get("nft")?,
-        })
-    })
 }
 
 /// Whether a leader's digest of this date is queued.

@@ -30,7 +30,6 @@ mod tests;
 
 pub(crate) use help::ask as ask_help;
 pub(crate) use settings::set;
-#[cfg_attr(not(test), expect(unused_imports, reason = "the digest shows them, and none is sent yet"))]
 pub(crate) use sql::{Metrics, metrics};
 
 use super::Error;

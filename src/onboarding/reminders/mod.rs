@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::sql::Candidate;
 use super::Error;
 use super::content::{Content, Values};
+use super::dialog::steps::next_data;
 use crate::chat::{self, Action, Button, Format, Keyboard, Kind, NewMessage};
 use crate::config::RemindersConfig;
 use crate::kernel::store::{Db, StoreError, Tx};

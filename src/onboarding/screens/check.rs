@@ -33,8 +33,7 @@ fn worst_values(key: &str) -> Values {
 
 /// A view with everything on it that the screen can show.
 fn worst_view(screen: &Screen) -> View {
-    let flags: Flags =
-        [Flag::Asking, Flag::OptinUrgent, Flag::OptinDigest, Flag::OptinBroadcast].into();
+    let flags: Flags = [Flag::Asking, Flag::OptinUrgent, Flag::OptinDigest, Flag::OptinBroadcast].into();
     let each = screen.rows.iter().find_map(|row| match row {
         Row::Each(button) => Some(worst_values(button.label)),
         Row::Of(_) | Row::Pages(_) => None,
