@@ -12,21 +12,23 @@
 //! ```
 //! Arrows point one way; `tests/tidy.rs` holds the tree to it.
 //! - [`kernel`]: time, ids, secrets, the contract's forms, the event catalogue, and the store with its two doors.
-//! - `backend`: the outbox of bot events (emit, pages, acknowledgements, requeue), web notifications.
+//! - `backend`: members, binding and connect links; the outbox of bot events (emit, pages, acknowledgements, requeue); web
+//!   notifications.
 //! - `outbox`: domain events, recorded by the transaction in which they happened or posted by tenants, and the relay that
 //!   hands each to every consumer until all have accepted it. Analytics is one of them.
 //! - `tenants`: whose events, endpoints and keys there are.
 //! - `webhooks`: endpoints, the consumer that makes deliveries, the worker that sends them, and where they may go.
 //! - `communications`: the consumer that makes Telegram messages of events, by the operator's rules.
-//! - `onboarding`: the bot's mind: consumer, ledger, reactions, funnel, texts. Knows no Telegram and no HTTP.
+//! - `onboarding`: the bot's mind: consumer, ledger, reactions, dialog, screens, menu, texts, reminders, digests, broadcasts.
+//!   Knows no Telegram and no HTTP.
 //! - `leads`: a form's lead, stored once, and the broker's chat told of it through an atomic claim.
-//! - `chat`: the send queue: lanes, limits, the three outcomes of a send, the port to a messenger.
+//! - `chat`: the inbox of updates, and the send queue: lanes, limits, the three outcomes of a send, the port to a messenger.
 //! - `app`: the assembly; the only place that knows all of them.
 //! - `edge`: HTTP, Telegram, a remote backend, jobs, the command line; each folder is the one home of its dependency.
 //! - `dev`: a fake Bot API, a webhook sink, a clock that can be moved, the demo.
 //! - [`config`]: file, environment and arguments into checked sections.
 //!
-//! # Five walks
+//! # Six walks
 //! **An event is emitted.** `edge/http/bot_events.rs` decodes and calls `backend::emit` in [`kernel::store::Db::write`];
 //! the row's trigger sets its subject and the subject's lane; the writer thread commits it with whoever else waits, answers,
 //! and wakes `bot-outbox-poll`.
@@ -49,10 +51,15 @@
 //! `webhooks-deliver`: a slot of the endpoint, a claim, a request whose name is resolved, judged and dialled under one
 //! deadline, and a finish that journals the attempt and moves the delivery, fenced by the attempt's number.
 //!
+//! **A person writes.** `edge/telegram/updates` fetches the update, or is brought it, and stores it with the offset in one write;
+//! only then is it acknowledged. The commit wakes `telegram-updates`: `onboarding::updates` reads it as what a person did, asks
+//! the backend what it has to know, and in one transaction, fenced by the attempt's number, `onboarding::dialog` changes the
+//! funnel, draws a screen and queues the answer, and the update is handled. A panic takes back all of it; ten make it dead.
+//!
 //! # Invariants
 //! - Only `kernel/store` opens a transaction, and nothing async can happen inside one.
 //! - An event is in the ledger if and only if its effects are in the file.
-//! - No event is handled while an earlier one of its subject is open.
+//! - No event is handled while an earlier one of its subject is open, and no update while an earlier one of its chat is.
 //! - A message is sent only as a claimed row; its attempt number is the fence of its settle. So is a lead's notification.
 //! - Nobody is told of a lead a second time without a person, but after a claim that nobody completed for 15 minutes.
 //! - An event is published when every consumer has accepted it, and what a consumer inside the file did and its acceptance
@@ -91,7 +98,8 @@
 //! воронка = funnel · лидер = leader · привязка = bind · напоминание = reminder · дайджест = digest · рассылка =
 //! broadcast · чистка = prune · получатель вебхука = endpoint · доставка = delivery · заявка = lead · сводка = summary ·
 //! подготовка = preparation · повтор = retry · потребитель = consumer · подписка = subscription · тенант = tenant ·
-//! получатель (того же) = receiver
+//! получатель (того же) = receiver · обновление = update · экран = screen ·
+//! блок = block · шаг = step · аудитория = audience
 
 pub(crate) mod app;
 pub(crate) mod backend;

@@ -165,12 +165,14 @@ fn what_telegram_would_refuse_is_refused_when_it_is_made() {
     let dev = Dev::start(&FAST);
     let path = dev.place.path("text.html");
     let path = path.to_str().unwrap();
-    let cases: [(&str, &[&str], &str); 6] = [
-        ("<b></b>", &[], "nothing of it is visible"),
-        (&"я".repeat(4097), &[], "it has 4097 characters"),
+    let cases: [(&str, &[&str], &str); 8] = [
+        ("<b></b>", &[], "nothing is left to be seen"),
+        ("<b>Hello", &[], "a tag is never closed"),
+        ("<blink>Hello</blink>", &[], "there is no tag <blink>"),
+        (&"я".repeat(4097), &[], "4097 of at most 4096 characters"),
         ("Hello", &["--button-url", "javascript:alert(1)", "--button-en", "x"], "the button's address"),
         ("Hello", &["--button-url", "https://a.example"], "the button has to say something"),
-        ("Hello", &["--button-url", "https://a.example", "--button-en", "a\nb"], "one line"),
+        ("Hello", &["--button-url", "https://a.example", "--button-en", "a\nb"], "a button has one line"),
         ("Hello", &["--quiet", "08:00-08:00"], "they end where they begin"),
     ];
     for (text, flags, why) in cases {

@@ -83,7 +83,11 @@ fn nine_attempts_are_spread_over_two_and_a_half_days_and_then_it_has_failed() {
         assert_eq!((&request["verified"], &request["method"]), (&json!(true), &json!("POST")), "{request}");
         assert_eq!((&request["headers"]["webhook-id"], &request["body"]), (&json!(event), &came[0]["body"]));
         let signed: i64 = request["headers"]["webhook-timestamp"].as_str().unwrap().parse().unwrap();
-        assert_eq!(signed, began / 1_000, "the seconds of this attempt are what is signed");
+        // It is signed a moment after it was claimed.
+        assert!(
+            (0..=1).contains(&(signed - began / 1_000)),
+            "the seconds of this attempt are what is signed: {signed}"
+        );
     }
     let took = instant(&came[8]["received_at"]) - instant(&came[0]["received_at"]);
     let whole_ms = STEPS_S.iter().sum::<i64>() * 1_000;

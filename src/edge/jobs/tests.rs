@@ -337,7 +337,7 @@ async fn housekeeping_deletes_what_ended_long_ago_and_nothing_else() {
         .await;
     let counts = world.driver.run_now("housekeeping").await.unwrap().counts.unwrap();
     let expected = serde_json::json!({ "lanesMended": 0, "jobRequests": 1, "jobRuns": 1, "telegramMessages": 2, "backendCalls": 2,
-        "broadcasts": 0, "connectLinks": 0, "digests": 0, "memberImports": 0, "leadRateLimits": 0, "leads": 0,
+        "broadcasts": 0, "connectLinks": 0, "digests": 0, "memberImports": 0, "telegramUpdates": 0, "leadRateLimits": 0, "leads": 0,
         "webhookDeliveries": 0, "webhookTests": 0 });
     assert_eq!(counts, expected);
     let ids = |table: &str| -> &'static str {

@@ -3,7 +3,7 @@
 //! # What
 //! A broadcast has a text in one language or both, perhaps a button, an audience, a rate and quiet hours. When it starts,
 //! its recipients are written down; the sweep ([`sweep`]) then keeps a bounded window of their messages in the send queue,
-//! and what becomes of each message is recorded in the transaction that closes it ([`record`]).
+//! and what becomes of each message is recorded in the transaction that closes it ([`record()`]).
 //!
 //! # States
 //! `draft → scheduled → running ⇄ paused → done | cancelled`. A recipient is `pending`, `queued` (the message is in the

@@ -59,12 +59,24 @@ enum Act {
     Person(String),
 }
 
+/// Settings under which nothing but the conversation is heard, whatever the hour is: nobody is reminded, and it is an
+/// hour after midnight, so that no noon with its digests comes before the conversation is over.
+fn quiet() -> Vec<String> {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let ahead = i64::try_from(since_epoch.as_secs() / 3_600 % 24).unwrap() - 1;
+    // Of these zones those to the west have the plus (POSIX).
+    let west = if ahead > 12 { ahead - 24 } else { ahead };
+    let zone = if west == 0 { "Etc/GMT".to_owned() } else { format!("Etc/GMT{west:+}") };
+    let reminders = (1..=8).map(|stage| format!("reminders.stage_{stage}=0s"));
+    ["telegram.chat_interval=0s".to_owned(), format!("jobs.time_zone={zone}")].into_iter().chain(reminders).collect()
+}
+
 /// Plays a file. What was not as it says, or nothing; with `bless` the file is written anew and nothing is wrong.
 pub(crate) fn play(path: &Path, bless: bool) -> Option<String> {
     let source = std::fs::read_to_string(path).expect("a fixture can be read");
     let mut script = read(&source);
-    let sets: Vec<&str> =
-        ["telegram.chat_interval=0s"].into_iter().chain(script.sets.iter().map(String::as_str)).collect();
+    let quiet = quiet();
+    let sets: Vec<&str> = quiet.iter().chain(&script.sets).map(String::as_str).collect();
     let dev = Dev::start(&sets);
     let mut stage = Stage::new(&dev, &script.people);
     let mut faults = String::new();
