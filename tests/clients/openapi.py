@@ -109,8 +109,9 @@ class Document(unittest.TestCase):
         with urllib.request.urlopen(f"{self.pillarbox.url}/openapi.json") as answer:
             document = json.load(answer)
         known = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
-        # What the document was read from is not called again.
-        self.assertEqual(known - set(self.report["valid_rates"]), {"GET /openapi.json"})
+        # What the document was read from is not called again, and schemathesis.toml says why the other one is not called.
+        uncalled = {"GET /openapi.json", "POST /telegram/webhook"}
+        self.assertEqual(known - set(self.report["valid_rates"]), uncalled)
 
     def test_what_is_allowed_is_taken_by_every_operation(self):
         # A conflict is the right answer where things are as they are: an event that is published is not retried.
